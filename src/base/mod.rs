@@ -1,0 +1,6 @@
+//! Floor 0: what every module may use, and that uses none of them.
+
+pub mod aligned;
+pub mod clock;
+pub mod prng;
+pub mod size;

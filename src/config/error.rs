@@ -1,0 +1,83 @@
+//! What a parser says about a line it can't take.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// One fault in a configuration file, with its place and its cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file as the operator names it.
+    pub file: Arc<str>,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column of the first byte of `token`, in characters, from 1.
+    pub column: u32,
+    /// The text that is wrong; empty when something is missing.
+    pub token: String,
+    /// What is wrong, and why, as a clause: `port 70000 is above 65535`.
+    pub what: String,
+    /// What to do, or the nearest valid name.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file, line, column, ..
+        } = self;
+        write!(f, "{file}:{line}:{column}: {}", self.what)?;
+        if !self.token.is_empty() {
+            write!(f, " (at \"{}\")", self.token)?;
+        }
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// What a parser found besides the value: all of it, not just the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Faults for which the file is refused whole.
+    pub errors: Vec<ConfigError>,
+    /// What the operator should know; the file is used all the same.
+    pub warnings: Vec<ConfigError>,
+}
+
+impl Findings {
+    /// Whether the file can be used.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Takes over what another parser found.
+    pub fn extend(&mut self, other: Self) {
+        self.errors.extend(other.errors);
+        self.warnings.extend(other.warnings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_its_place_cause_and_cure_on_one_line() {
+        let error = ConfigError {
+            file: "remap.config".into(),
+            line: 12,
+            column: 5,
+            token: "mpa".into(),
+            what: "unknown rule type".into(),
+            help: Some("did you mean map?".into()),
+        };
+        assert_eq!(
+            error.to_string(),
+            "remap.config:12:5: unknown rule type (at \"mpa\"); did you mean map?"
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! Floor 1: raw devices and files behind one seam.

@@ -1,0 +1,1 @@
+//! Floor 1: the RFCs' decisions as pure functions.

@@ -1,0 +1,113 @@
+//! The cells that threads add to, and the registry that sums them.
+
+use super::table::{METRICS, Metric};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One thread's cells, one for each row of the table.
+#[derive(Debug)]
+pub struct Cells {
+    values: Box<[AtomicU64]>,
+}
+
+impl Cells {
+    fn new() -> Self {
+        Self {
+            values: METRICS.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Adds `n`.
+    pub fn add(&self, metric: Metric, n: u64) {
+        self.values[metric.index()].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Takes `n` off a gauge; another thread's cell may hold what it came from.
+    pub fn sub(&self, metric: Metric, n: u64) {
+        self.values[metric.index()].fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// Sets a gauge that only this cell's owner writes.
+    pub fn set(&self, metric: Metric, value: u64) {
+        self.values[metric.index()].store(value, Ordering::Relaxed);
+    }
+
+    /// This thread's share.
+    #[must_use]
+    pub fn get(&self, metric: Metric) -> u64 {
+        self.values[metric.index()].load(Ordering::Relaxed)
+    }
+}
+
+/// Every thread's cells.
+#[derive(Debug, Default)]
+pub struct Registry {
+    threads: Mutex<Vec<Arc<Cells>>>,
+    zeroed: Mutex<Vec<(Metric, u64)>>,
+}
+
+impl Registry {
+    /// A registry without threads.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// New cells for a thread, summed with the others from now on.
+    #[must_use]
+    pub fn cells(&self) -> Arc<Cells> {
+        let cells = Arc::new(Cells::new());
+        self.threads.lock().push(Arc::clone(&cells));
+        cells
+    }
+
+    /// The sum over all threads, less what an operator zeroed.
+    #[must_use]
+    pub fn get(&self, metric: Metric) -> u64 {
+        let zeroed = self.zeroed.lock();
+        let base = zeroed.iter().find(|(zero, _)| *zero == metric);
+        self.raw(metric).wrapping_sub(base.map_or(0, |(_, at)| *at))
+    }
+
+    /// Makes a counter start again at zero; a gauge stays what it is.
+    pub fn zero(&self, metric: Metric) {
+        if metric.spec().kind == super::MetricKind::Gauge {
+            return;
+        }
+        let mut zeroed = self.zeroed.lock();
+        zeroed.retain(|(zero, _)| *zero != metric);
+        zeroed.push((metric, self.raw(metric)));
+    }
+
+    fn raw(&self, metric: Metric) -> u64 {
+        let threads = self.threads.lock();
+        let shares = threads.iter().map(|cells| cells.get(metric));
+        shares.fold(0, u64::wrapping_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_raised_on_one_thread_and_lowered_on_another_sums_right() {
+        let registry = Registry::new();
+        let (a, b) = (registry.cells(), registry.cells());
+        a.add(Metric::CurrentClientConnections, 3);
+        b.sub(Metric::CurrentClientConnections, 1);
+        assert_eq!(registry.get(Metric::CurrentClientConnections), 2);
+    }
+
+    #[test]
+    fn a_zeroed_counter_counts_from_there() {
+        let registry = Registry::new();
+        let cells = registry.cells();
+        cells.add(Metric::CacheReadSuccess, 5);
+        registry.zero(Metric::CacheReadSuccess);
+        assert_eq!(registry.get(Metric::CacheReadSuccess), 0);
+        cells.add(Metric::CacheReadSuccess, 2);
+        assert_eq!(registry.get(Metric::CacheReadSuccess), 2);
+    }
+}

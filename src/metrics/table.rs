@@ -1,0 +1,100 @@
+//! The one table of metrics: its rows are the names, the kinds and the docs.
+
+/// How a metric moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only ever rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricSpec {
+    /// The dotted name; Prometheus sees it with underscores.
+    pub name: &'static str,
+    /// How it moves.
+    pub kind: MetricKind,
+    /// What it counts, in one sentence.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($( $(#[doc = $help:literal])+ $variant:ident = $name:literal, $kind:ident; )+) => {
+        /// A metric: a row of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Metric {
+            $( $(#[doc = $help])+ $variant, )+
+        }
+
+        /// Every metric, sorted by name, in the order of [`Metric`].
+        pub const METRICS: &[MetricSpec] = &[
+            $( MetricSpec {
+                name: $name,
+                kind: MetricKind::$kind,
+                help: concat!($($help),+).trim_ascii(),
+            }, )+
+        ];
+
+        /// Every metric by its row.
+        pub(super) const ROWS: &[Metric] = &[$( Metric::$variant, )+];
+    };
+}
+
+impl Metric {
+    /// The row's place in [`METRICS`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The row itself.
+    #[must_use]
+    pub const fn spec(self) -> &'static MetricSpec {
+        &METRICS[self.index()]
+    }
+
+    /// The metric with a dotted name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        let row = METRICS.binary_search_by(|spec| spec.name.cmp(name)).ok()?;
+        ROWS.get(row).copied()
+    }
+}
+
+metrics! {
+    /// Cache reads answered from the capacity tier.
+    CacheDiskReadSuccess = "proxy.process.cache.disk.read.success", Counter;
+    /// Cache reads answered from the RAM cache.
+    CacheRamReadSuccess = "proxy.process.cache.ram.read.success", Counter;
+    /// Successful cache reads: the sum of the ram, ssd and disk reads.
+    CacheReadSuccess = "proxy.process.cache.read.success", Counter;
+    /// Cache reads answered from the fast tier.
+    CacheSsdReadSuccess = "proxy.process.cache.ssd.read.success", Counter;
+    /// Client connections that are open now.
+    CurrentClientConnections = "proxy.process.http.current_client_connections", Gauge;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_by_name_without_repeats() {
+        for pair in METRICS.windows(2) {
+            assert!(
+                pair[0].name < pair[1].name,
+                "{} is out of order",
+                pair[1].name
+            );
+        }
+    }
+
+    #[test]
+    fn every_row_is_found_by_its_name() {
+        for metric in ROWS {
+            assert_eq!(Metric::by_name(metric.spec().name), Some(*metric));
+        }
+    }
+}

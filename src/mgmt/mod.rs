@@ -1,0 +1,1 @@
+//! Floor 4: the control socket, reload and the admin listener.

@@ -1,0 +1,1 @@
+//! Floor 3: listeners, transactions, origins and fills.

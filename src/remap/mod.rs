@@ -1,0 +1,1 @@
+//! Floor 2: which rule a request takes, and what it becomes.

@@ -1,0 +1,1 @@
+//! Floor 5: start order, stop order, signals and privileges.
