@@ -1,0 +1,318 @@
+//! The house rules that a compiler can't check: floors, file sizes, banned
+//! words, the layout of the top level, the shape of docs.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module may use floors below its own only.
+const FLOORS: &[(&str, u8)] = &[
+    ("base", 0),
+    ("device", 1),
+    ("http", 1),
+    ("config", 1),
+    ("metrics", 1),
+    ("cache", 2),
+    ("remap", 2),
+    ("proxy", 3),
+    ("mgmt", 4),
+    ("server", 5),
+];
+
+/// Modules that do no I/O, read no clock and spawn nothing.
+const PURE: &[&str] = &[
+    "src/http/",
+    "src/config/",
+    "src/remap/",
+    "src/cache/format/",
+    "src/cache/directory/",
+    "src/cache/stripe/",
+    "src/proxy/decide",
+];
+
+/// What a pure module must not name, and what it does instead.
+const IMPURE: &[(&str, &str)] = &[
+    ("std::fs", "take the bytes as an argument"),
+    ("std::net::Tcp", "take the bytes as an argument"),
+    ("std::thread", "return a plan; the caller spawns"),
+    ("tokio::", "return a plan; the caller waits"),
+    ("SystemClock", "take `now` as an argument"),
+    ("system_u64", "take the number as an argument"),
+    ("system_u128", "take the number as an argument"),
+];
+
+/// Files that may hold `unsafe`; each has a decision note.
+const UNSAFE_FILES: &[&str] = &["src/device/ioctl.rs", "src/device/uring.rs"];
+
+/// Text that does not belong in the tree, and what to write instead.
+/// Split so that this file does not contain what it bans.
+const BANNED: &[(&str, &str, &str)] = &[
+    ("FIX", "ME", "mend it, or file an issue"),
+    ("XX", "X:", "mend it, or file an issue"),
+    ("TO", "DO", "do it, or file an issue"),
+    ("todo", "!(", "write the body"),
+    ("unimplemented", "!(", "write the body"),
+    ("#[allow", "(", "#[expect(lint, reason = \"…\")]"),
+    ("#![allow", "(", "#![expect(lint, reason = \"…\")]"),
+    ("should_", "panic", "assert on the error value"),
+    ("// =", "==", "a module or a file of its own"),
+    ("// --", "--", "a module or a file of its own"),
+];
+
+/// The longest file, in lines without its test module.
+const FILE_LINES_MAX: usize = 500;
+
+/// What may lie at the top of the tree.
+const TOP_LEVEL: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "LICENSE",
+    "README.md",
+    "benches",
+    "docs",
+    "etc",
+    "records.config",
+    "remap.config",
+    "src",
+    "storage.config",
+    "tests",
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files_below(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_below(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// Every text file of the tree below `dirs`, by its path from the root.
+fn texts(dirs: &[&str], endings: &[&str]) -> BTreeMap<String, String> {
+    let mut paths = Vec::new();
+    for dir in dirs {
+        let dir = root().join(dir);
+        if dir.is_dir() {
+            files_below(&dir, &mut paths);
+        }
+    }
+    let wanted = |path: &PathBuf| {
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("");
+        endings.contains(&ending)
+    };
+    let read = |path: PathBuf| {
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
+        (name.to_owned(), fs::read_to_string(&path).unwrap())
+    };
+    paths.into_iter().filter(wanted).map(read).collect()
+}
+
+fn sources() -> BTreeMap<String, String> {
+    texts(&["src"], &["rs"])
+}
+
+/// The lines above the file's test module.
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
+}
+
+fn report(faults: &[String]) {
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn modules_use_lower_floors_only() {
+    let mut faults = Vec::new();
+    for (name, text) in sources() {
+        let module = name.split('/').nth(1).unwrap().trim_end_matches(".rs");
+        let Some((_, floor)) = FLOORS.iter().find(|(m, _)| *m == module) else {
+            continue;
+        };
+        for (line_no, line) in text.lines().enumerate() {
+            for (used, used_floor) in FLOORS {
+                let names_it = line.contains(&format!("crate::{used}::"))
+                    || line.contains(&format!("crate::{used};"));
+                if names_it && *used != module && used_floor >= floor {
+                    faults.push(format!(
+                        "{name}:{}: {module} (floor {floor}) uses {used} (floor {used_floor})",
+                        line_no + 1
+                    ));
+                }
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn every_module_of_the_library_has_a_floor() {
+    let library = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let modules = library.lines().filter_map(|l| l.strip_prefix("pub mod "));
+    for module in modules {
+        let module = module.trim_end_matches(';');
+        assert!(
+            FLOORS.iter().any(|(name, _)| *name == module),
+            "src/lib.rs: {module} has no floor in tests/tidy.rs"
+        );
+    }
+}
+
+#[test]
+fn pure_modules_do_no_io_and_read_no_clock() {
+    let mut faults = Vec::new();
+    for (name, text) in sources() {
+        if !PURE.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        for (line_no, line) in without_tests(&text).lines().enumerate() {
+            for (impure, instead) in IMPURE {
+                if line.contains(impure) && !line.trim_start().starts_with("//") {
+                    faults.push(format!("{name}:{}: {impure}: {instead}", line_no + 1));
+                }
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn unsafe_stays_in_its_listed_files() {
+    for (name, text) in sources() {
+        let folded: String = text.split_whitespace().collect();
+        assert!(
+            !folded.contains("expect(unsafe_code") || UNSAFE_FILES.contains(&name.as_str()),
+            "{name}: unsafe belongs in one of {UNSAFE_FILES:?}"
+        );
+    }
+}
+
+#[test]
+fn banned_text_is_nowhere() {
+    let mut faults = Vec::new();
+    let dirs = ["src", "tests", "benches", "docs", "etc"];
+    for (name, text) in texts(&dirs, &["rs", "md", "sh", "toml"]) {
+        for (line_no, line) in text.lines().enumerate() {
+            for (head, tail, instead) in BANNED {
+                if line.contains(&format!("{head}{tail}")) {
+                    faults.push(format!("{name}:{}: {head}{tail}: {instead}", line_no + 1));
+                }
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn files_stay_short() {
+    let mut faults = Vec::new();
+    for (name, text) in sources() {
+        let lines = without_tests(&text).lines().count();
+        if lines > FILE_LINES_MAX {
+            faults.push(format!(
+                "{name}: {lines} lines without tests; split it by noun"
+            ));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn every_source_file_opens_with_its_purpose() {
+    let mut faults = Vec::new();
+    for (name, text) in texts(&["src", "tests", "benches"], &["rs"]) {
+        if !text.starts_with("//!") {
+            faults.push(format!("{name}: begin with //! and what the file is for"));
+        }
+    }
+    report(&faults);
+}
+
+/// The files that may declare the module in `path`, and its name.
+fn declaring_files(path: &Path) -> (Vec<PathBuf>, String) {
+    let stem = path.file_stem().unwrap().to_str().unwrap();
+    let dir = path.parent().unwrap();
+    let (module, owner) = match stem {
+        "mod" => (
+            dir.file_name().unwrap().to_str().unwrap(),
+            dir.parent().unwrap(),
+        ),
+        other => (other, dir),
+    };
+    let files = ["mod.rs", "lib.rs", "main.rs"].map(|file| owner.join(file));
+    let mut files = files.to_vec();
+    files.push(owner.with_extension("rs"));
+    (files, format!("mod {module};"))
+}
+
+#[test]
+fn every_source_file_is_reached_by_a_module_line() {
+    let mut faults = Vec::new();
+    let sources = sources();
+    for name in sources.keys() {
+        let path = Path::new(name);
+        let is_root = name == "src/lib.rs"
+            || path.parent() == Some(Path::new("src/bin"))
+            || name.ends_with("/main.rs");
+        let (owners, line) = declaring_files(path);
+        let declared = owners.iter().any(|owner| {
+            let text = sources.get(owner.to_str().unwrap());
+            text.is_some_and(|text| text.contains(&line))
+        });
+        if !is_root && !declared {
+            faults.push(format!("{name}: no `{line}` reaches it"));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn the_top_level_holds_only_what_the_architecture_names() {
+    let listed = std::process::Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let names = String::from_utf8(listed.stdout).unwrap();
+    assert!(!names.is_empty(), "git lists no files");
+    for name in names.lines() {
+        let top = name.split('/').next().unwrap();
+        assert!(
+            top.starts_with('.') || TOP_LEVEL.contains(&top),
+            "{name}: {top} is not a place of docs/ARCHITECTURE.md"
+        );
+    }
+}
+
+/// The targets of `[text](target)` links.
+fn links(text: &str) -> Vec<&str> {
+    let parts = text.split("](").skip(1);
+    parts.filter_map(|rest| rest.split(')').next()).collect()
+}
+
+#[test]
+fn documents_have_a_title_and_no_dead_links() {
+    let mut faults = Vec::new();
+    let mut docs = texts(&["docs"], &["md"]);
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    docs.insert("README.md".into(), readme);
+    for (name, text) in docs {
+        if !name.starts_with("docs/changelog.d/") && !text.starts_with("# ") {
+            faults.push(format!("{name}: begin with a # title"));
+        }
+        for target in links(&text) {
+            let file = target.split('#').next().unwrap();
+            let beside = root().join(&name).parent().unwrap().join(file);
+            if !target.contains("://") && !file.is_empty() && !beside.exists() {
+                faults.push(format!("{name}: {target} does not exist"));
+            }
+        }
+    }
+    report(&faults);
+}
