@@ -1,6 +1,6 @@
 //! The cells that threads add to, and the registry that sums them.
 
-use super::table::{METRICS, Metric};
+use super::rows::{METRICS, Metric};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

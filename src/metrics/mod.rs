@@ -4,7 +4,10 @@
 //! between threads until somebody scrapes.
 
 mod cells;
+mod http;
+mod rows;
 mod table;
 
 pub use cells::{Cells, Registry};
-pub use table::{METRICS, Metric, MetricKind, MetricSpec};
+pub use rows::{METRICS, Metric};
+pub use table::{MetricKind, MetricSpec};

@@ -1,4 +1,6 @@
-//! The one table of metrics: its rows are the names, the kinds and the docs.
+//! The one table of metrics: what a row is, and how a row is found.
+
+use super::rows::{METRICS, Metric, ROWS};
 
 /// How a metric moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,7 @@ pub struct MetricSpec {
     pub help: &'static str,
 }
 
+/// Writes [`Metric`] and its tables from the rows.
 macro_rules! metrics {
     ($( $(#[doc = $help:literal])+ $variant:ident = $name:literal, $kind:ident; )+) => {
         /// A metric: a row of the table.
@@ -29,10 +32,10 @@ macro_rules! metrics {
         }
 
         /// Every metric, sorted by name, in the order of [`Metric`].
-        pub const METRICS: &[MetricSpec] = &[
-            $( MetricSpec {
+        pub const METRICS: &[$crate::metrics::MetricSpec] = &[
+            $( $crate::metrics::MetricSpec {
                 name: $name,
-                kind: MetricKind::$kind,
+                kind: $crate::metrics::MetricKind::$kind,
                 help: concat!($($help),+).trim_ascii(),
             }, )+
         ];
@@ -41,6 +44,8 @@ macro_rules! metrics {
         pub(super) const ROWS: &[Metric] = &[$( Metric::$variant, )+];
     };
 }
+
+pub(super) use metrics;
 
 impl Metric {
     /// The row's place in [`METRICS`].
@@ -61,19 +66,6 @@ impl Metric {
         let row = METRICS.binary_search_by(|spec| spec.name.cmp(name)).ok()?;
         ROWS.get(row).copied()
     }
-}
-
-metrics! {
-    /// Cache reads answered from the capacity tier.
-    CacheDiskReadSuccess = "proxy.process.cache.disk.read.success", Counter;
-    /// Cache reads answered from the RAM cache.
-    CacheRamReadSuccess = "proxy.process.cache.ram.read.success", Counter;
-    /// Successful cache reads: the sum of the ram, ssd and disk reads.
-    CacheReadSuccess = "proxy.process.cache.read.success", Counter;
-    /// Cache reads answered from the fast tier.
-    CacheSsdReadSuccess = "proxy.process.cache.ssd.read.success", Counter;
-    /// Client connections that are open now.
-    CurrentClientConnections = "proxy.process.http.current_client_connections", Gauge;
 }
 
 #[cfg(test)]

@@ -1,0 +1,400 @@
+//! The rows: every counter and gauge of the program, sorted by name.
+
+use super::table::metrics;
+
+metrics! {
+    /// 1 while the server accepts no more and waits for its transactions, else 0.
+    Draining = "proxy.node.config.draining", Gauge;
+    /// When the configuration was last loaded, in seconds since 1970.
+    ReconfigureTime = "proxy.node.config.reconfigure_time", Gauge;
+    /// 1 when a loaded record takes effect only at the next restart, else 0.
+    RestartRequired = "proxy.node.config.restart_required.proxy", Gauge;
+    /// When every stripe had been judged, in seconds since 1970; 0 until then.
+    CacheReadyTime = "proxy.node.restarts.proxy.cache_ready_time", Gauge;
+    /// When the server started, in seconds since 1970.
+    StartTime = "proxy.node.restarts.proxy.start_time", Gauge;
+    /// Bytes that the stripes can hold, over all spans.
+    CacheBytesTotal = "proxy.process.cache.bytes_total", Gauge;
+    /// Bytes of the stripes that hold written data.
+    CacheBytesUsed = "proxy.process.cache.bytes_used", Gauge;
+    /// Directory entries of equal tag whose object proved to be another.
+    CacheDirectoryCollision = "proxy.process.cache.directory_collision", Counter;
+    /// Directory entries that the stripes have room for.
+    CacheDirentriesTotal = "proxy.process.cache.direntries.total", Gauge;
+    /// Directory entries that name an object.
+    CacheDirentriesUsed = "proxy.process.cache.direntries.used", Gauge;
+    /// Cache reads answered from the capacity tier.
+    CacheDiskReadSuccess = "proxy.process.cache.disk.read.success", Counter;
+    /// Cache reads answered from the RAM cache.
+    CacheRamReadSuccess = "proxy.process.cache.ram.read.success", Counter;
+    /// Bytes the RAM cache holds, its overhead included.
+    CacheRamCacheBytesUsed = "proxy.process.cache.ram_cache.bytes_used", Gauge;
+    /// RAM cache lookups that found the object.
+    CacheRamCacheHits = "proxy.process.cache.ram_cache.hits", Counter;
+    /// RAM cache lookups that did not find the object.
+    CacheRamCacheMisses = "proxy.process.cache.ram_cache.misses", Counter;
+    /// Bytes the RAM cache may hold.
+    CacheRamCacheTotalBytes = "proxy.process.cache.ram_cache.total_bytes", Gauge;
+    /// Cache reads that are going on now.
+    CacheReadActive = "proxy.process.cache.read.active", Gauge;
+    /// Cache reads that found no usable object.
+    CacheReadFailure = "proxy.process.cache.read.failure", Counter;
+    /// Cache reads whose bytes failed the checksum or were overtaken by the write cursor.
+    CacheReadInvalid = "proxy.process.cache.read.invalid", Counter;
+    /// Successful cache reads: the sum of the ram, ssd and disk reads.
+    CacheReadSuccess = "proxy.process.cache.read.success", Counter;
+    /// Removals of a key that the cache did not hold.
+    CacheRemoveFailure = "proxy.process.cache.remove.failure", Counter;
+    /// Removals of a key that the cache held.
+    CacheRemoveSuccess = "proxy.process.cache.remove.success", Counter;
+    /// Reads of a span that the device failed.
+    CacheSpanErrorsRead = "proxy.process.cache.span.errors.read", Counter;
+    /// Writes to a span that the device failed.
+    CacheSpanErrorsWrite = "proxy.process.cache.span.errors.write", Counter;
+    /// Spans in use that have failed an I/O since they were opened.
+    CacheSpanFailing = "proxy.process.cache.span.failing", Gauge;
+    /// Configured spans that are not in use.
+    CacheSpanOffline = "proxy.process.cache.span.offline", Gauge;
+    /// Spans in use.
+    CacheSpanOnline = "proxy.process.cache.span.online", Gauge;
+    /// Cache reads answered from the fast tier.
+    CacheSsdReadSuccess = "proxy.process.cache.ssd.read.success", Counter;
+    /// Bytes of directory pages written.
+    CacheSyncBytes = "proxy.process.cache.sync.bytes", Counter;
+    /// Directory syncs that were completed.
+    CacheSyncCount = "proxy.process.cache.sync.count", Counter;
+    /// Nanoseconds spent in directory syncs.
+    CacheSyncTime = "proxy.process.cache.sync.time", Counter;
+    /// Refreshes of a stored head that were not kept.
+    CacheUpdateFailure = "proxy.process.cache.update.failure", Counter;
+    /// Refreshes of a stored head, as after a 304.
+    CacheUpdateSuccess = "proxy.process.cache.update.success", Counter;
+    /// Times a write cursor came round to the start of its stripe.
+    CacheWrapCount = "proxy.process.cache.wrap_count", Counter;
+    /// Cache writes that are going on now.
+    CacheWriteActive = "proxy.process.cache.write.active", Gauge;
+    /// Cache writes given up because the stripe had too much waiting to be written.
+    CacheWriteBacklogFailure = "proxy.process.cache.write.backlog.failure", Counter;
+    /// Cache writes that were given up.
+    CacheWriteFailure = "proxy.process.cache.write.failure", Counter;
+    /// Cache writes that were committed.
+    CacheWriteSuccess = "proxy.process.cache.write.success", Counter;
+    /// Bytes written to stripes.
+    CacheWriteBytes = "proxy.process.cache.write_bytes_stat", Counter;
+    /// DNS queries that gave no address.
+    DnsLookupFailures = "proxy.process.dns.lookup_failures", Counter;
+    /// DNS queries that gave an address.
+    DnsLookupSuccesses = "proxy.process.dns.lookup_successes", Counter;
+    /// DNS queries.
+    DnsTotalLookups = "proxy.process.dns.total_dns_lookups", Counter;
+    /// Name lookups answered from the table of known addresses.
+    HostdbHits = "proxy.process.hostdb.total_hits", Counter;
+    /// Name lookups.
+    HostdbLookups = "proxy.process.hostdb.total_lookups", Counter;
+    /// Responses with status 100 sent to clients.
+    Responses100 = "proxy.process.http.100_responses", Counter;
+    /// Responses with status 101 sent to clients.
+    Responses101 = "proxy.process.http.101_responses", Counter;
+    /// Responses with a status from 100 to 199 sent to clients.
+    Responses1xx = "proxy.process.http.1xx_responses", Counter;
+    /// Responses with status 200 sent to clients.
+    Responses200 = "proxy.process.http.200_responses", Counter;
+    /// Responses with status 201 sent to clients.
+    Responses201 = "proxy.process.http.201_responses", Counter;
+    /// Responses with status 202 sent to clients.
+    Responses202 = "proxy.process.http.202_responses", Counter;
+    /// Responses with status 203 sent to clients.
+    Responses203 = "proxy.process.http.203_responses", Counter;
+    /// Responses with status 204 sent to clients.
+    Responses204 = "proxy.process.http.204_responses", Counter;
+    /// Responses with status 205 sent to clients.
+    Responses205 = "proxy.process.http.205_responses", Counter;
+    /// Responses with status 206 sent to clients.
+    Responses206 = "proxy.process.http.206_responses", Counter;
+    /// Responses with a status from 200 to 299 sent to clients.
+    Responses2xx = "proxy.process.http.2xx_responses", Counter;
+    /// Responses with status 300 sent to clients.
+    Responses300 = "proxy.process.http.300_responses", Counter;
+    /// Responses with status 301 sent to clients.
+    Responses301 = "proxy.process.http.301_responses", Counter;
+    /// Responses with status 302 sent to clients.
+    Responses302 = "proxy.process.http.302_responses", Counter;
+    /// Responses with status 303 sent to clients.
+    Responses303 = "proxy.process.http.303_responses", Counter;
+    /// Responses with status 304 sent to clients.
+    Responses304 = "proxy.process.http.304_responses", Counter;
+    /// Responses with status 305 sent to clients.
+    Responses305 = "proxy.process.http.305_responses", Counter;
+    /// Responses with status 307 sent to clients.
+    Responses307 = "proxy.process.http.307_responses", Counter;
+    /// Responses with status 308 sent to clients.
+    Responses308 = "proxy.process.http.308_responses", Counter;
+    /// Responses with a status from 300 to 399 sent to clients.
+    Responses3xx = "proxy.process.http.3xx_responses", Counter;
+    /// Responses with status 400 sent to clients.
+    Responses400 = "proxy.process.http.400_responses", Counter;
+    /// Responses with status 401 sent to clients.
+    Responses401 = "proxy.process.http.401_responses", Counter;
+    /// Responses with status 402 sent to clients.
+    Responses402 = "proxy.process.http.402_responses", Counter;
+    /// Responses with status 403 sent to clients.
+    Responses403 = "proxy.process.http.403_responses", Counter;
+    /// Responses with status 404 sent to clients.
+    Responses404 = "proxy.process.http.404_responses", Counter;
+    /// Responses with status 405 sent to clients.
+    Responses405 = "proxy.process.http.405_responses", Counter;
+    /// Responses with status 406 sent to clients.
+    Responses406 = "proxy.process.http.406_responses", Counter;
+    /// Responses with status 407 sent to clients.
+    Responses407 = "proxy.process.http.407_responses", Counter;
+    /// Responses with status 408 sent to clients.
+    Responses408 = "proxy.process.http.408_responses", Counter;
+    /// Responses with status 409 sent to clients.
+    Responses409 = "proxy.process.http.409_responses", Counter;
+    /// Responses with status 410 sent to clients.
+    Responses410 = "proxy.process.http.410_responses", Counter;
+    /// Responses with status 411 sent to clients.
+    Responses411 = "proxy.process.http.411_responses", Counter;
+    /// Responses with status 412 sent to clients.
+    Responses412 = "proxy.process.http.412_responses", Counter;
+    /// Responses with status 413 sent to clients.
+    Responses413 = "proxy.process.http.413_responses", Counter;
+    /// Responses with status 414 sent to clients.
+    Responses414 = "proxy.process.http.414_responses", Counter;
+    /// Responses with status 415 sent to clients.
+    Responses415 = "proxy.process.http.415_responses", Counter;
+    /// Responses with status 416 sent to clients.
+    Responses416 = "proxy.process.http.416_responses", Counter;
+    /// Responses with status 417 sent to clients.
+    Responses417 = "proxy.process.http.417_responses", Counter;
+    /// Responses with status 421 sent to clients.
+    Responses421 = "proxy.process.http.421_responses", Counter;
+    /// Responses with status 422 sent to clients.
+    Responses422 = "proxy.process.http.422_responses", Counter;
+    /// Responses with status 425 sent to clients.
+    Responses425 = "proxy.process.http.425_responses", Counter;
+    /// Responses with status 429 sent to clients.
+    Responses429 = "proxy.process.http.429_responses", Counter;
+    /// Responses with status 431 sent to clients.
+    Responses431 = "proxy.process.http.431_responses", Counter;
+    /// Responses with a status from 400 to 499 sent to clients.
+    Responses4xx = "proxy.process.http.4xx_responses", Counter;
+    /// Responses with status 500 sent to clients.
+    Responses500 = "proxy.process.http.500_responses", Counter;
+    /// Responses with status 501 sent to clients.
+    Responses501 = "proxy.process.http.501_responses", Counter;
+    /// Responses with status 502 sent to clients.
+    Responses502 = "proxy.process.http.502_responses", Counter;
+    /// Responses with status 503 sent to clients.
+    Responses503 = "proxy.process.http.503_responses", Counter;
+    /// Responses with status 504 sent to clients.
+    Responses504 = "proxy.process.http.504_responses", Counter;
+    /// Responses with status 505 sent to clients.
+    Responses505 = "proxy.process.http.505_responses", Counter;
+    /// Responses with a status from 500 to 599 sent to clients.
+    Responses5xx = "proxy.process.http.5xx_responses", Counter;
+    /// Bytes of fills that went on without a client and were given up.
+    BackgroundFillBytesAborted = "proxy.process.http.background_fill_bytes_aborted_stat", Counter;
+    /// Bytes of fills that went on without a client and were completed.
+    BackgroundFillBytesCompleted = "proxy.process.http.background_fill_bytes_completed_stat", Counter;
+    /// Fills that go on now without a client.
+    BackgroundFillCurrentCount = "proxy.process.http.background_fill_current_count", Gauge;
+    /// Fills that went on after their client had left.
+    BackgroundFillTotalCount = "proxy.process.http.background_fill_total_count", Counter;
+    /// Objects taken out of the cache by a request.
+    CacheDeletes = "proxy.process.http.cache_deletes", Counter;
+    /// Requests answered by a stored response that was fresh, from whatever tier.
+    CacheHitFresh = "proxy.process.http.cache_hit_fresh", Counter;
+    /// Conditional requests answered 304 from a stored response.
+    CacheHitIms = "proxy.process.http.cache_hit_ims", Counter;
+    /// Requests answered by a fresh stored response in the RAM cache; counted in cache_hit_fresh too.
+    CacheHitMemFresh = "proxy.process.http.cache_hit_mem_fresh", Counter;
+    /// Requests answered by a stored response that the origin confirmed.
+    CacheHitRevalidated = "proxy.process.http.cache_hit_revalidated", Counter;
+    /// Requests answered by the fill of another request.
+    CacheHitRww = "proxy.process.http.cache_hit_rww", Counter;
+    /// Requests answered by a stale stored response.
+    CacheHitStaleServed = "proxy.process.http.cache_hit_stale_served", Counter;
+    /// Requests for which the cache was asked.
+    CacheLookups = "proxy.process.http.cache_lookups", Counter;
+    /// Requests whose stored response was stale and which the origin answered anew.
+    CacheMissChanged = "proxy.process.http.cache_miss_changed", Counter;
+    /// Requests sent to the origin because the client refused a stored response.
+    CacheMissClientNoCache = "proxy.process.http.cache_miss_client_no_cache", Counter;
+    /// Requests that the cache may not answer by their method or fields.
+    CacheMissClientNotCacheable = "proxy.process.http.cache_miss_client_not_cacheable", Counter;
+    /// Requests for which nothing usable was stored.
+    CacheMissCold = "proxy.process.http.cache_miss_cold", Counter;
+    /// Conditional requests for which nothing usable was stored.
+    CacheMissIms = "proxy.process.http.cache_miss_ims", Counter;
+    /// Requests sent to the origin because a stored response could not be read.
+    CacheReadError = "proxy.process.http.cache_read_error", Counter;
+    /// Stored responses that could not be read to their end.
+    CacheReadErrors = "proxy.process.http.cache_read_errors", Counter;
+    /// Stored heads that a 304 refreshed.
+    CacheUpdates = "proxy.process.http.cache_updates", Counter;
+    /// Storable responses that were not stored.
+    CacheWriteErrors = "proxy.process.http.cache_write_errors", Counter;
+    /// Responses given to the cache to be stored.
+    CacheWrites = "proxy.process.http.cache_writes", Counter;
+    /// Requests whose transaction has ended.
+    CompletedRequests = "proxy.process.http.completed_requests", Counter;
+    /// CONNECT requests from clients.
+    ConnectRequests = "proxy.process.http.connect_requests", Counter;
+    /// Client connections with a request in work.
+    CurrentActiveClientConnections = "proxy.process.http.current_active_client_connections", Gauge;
+    /// Transactions that read from the cache or write to it now.
+    CurrentCacheConnections = "proxy.process.http.current_cache_connections", Gauge;
+    /// Client connections that are open now.
+    CurrentClientConnections = "proxy.process.http.current_client_connections", Gauge;
+    /// Client requests in work now.
+    CurrentClientTransactions = "proxy.process.http.current_client_transactions", Gauge;
+    /// Origin connections that are open now.
+    CurrentServerConnections = "proxy.process.http.current_server_connections", Gauge;
+    /// Origin requests in work now.
+    CurrentServerTransactions = "proxy.process.http.current_server_transactions", Gauge;
+    /// DELETE requests from clients.
+    DeleteRequests = "proxy.process.http.delete_requests", Counter;
+    /// Transactions that the client broke off.
+    ErrClientAbort = "proxy.process.http.err_client_abort_count_stat", Counter;
+    /// Transactions for which no origin could be reached.
+    ErrConnectFail = "proxy.process.http.err_connect_fail_count_stat", Counter;
+    /// Requests from clients with any other method.
+    ExtensionMethodRequests = "proxy.process.http.extension_method_requests", Counter;
+    /// GET requests from clients.
+    GetRequests = "proxy.process.http.get_requests", Counter;
+    /// HEAD requests from clients.
+    HeadRequests = "proxy.process.http.head_requests", Counter;
+    /// Requests refused because they had come through this proxy before.
+    ProxyLoopDetected = "proxy.process.http.http_proxy_loop_detected", Counter;
+    /// Requests from clients whose head was read.
+    IncomingRequests = "proxy.process.http.incoming_requests", Counter;
+    /// Responses from origins whose head was read.
+    IncomingResponses = "proxy.process.http.incoming_responses", Counter;
+    /// Requests refused as malformed.
+    InvalidClientRequests = "proxy.process.http.invalid_client_requests", Counter;
+    /// Requests that named no host.
+    MissingHostHdr = "proxy.process.http.missing_host_hdr", Counter;
+    /// OPTIONS requests from clients.
+    OptionsRequests = "proxy.process.http.options_requests", Counter;
+    /// Origin requests for which a connection was opened.
+    OriginMakeNew = "proxy.process.http.origin.make_new", Counter;
+    /// Origin requests sent on a connection that was open already.
+    OriginReuse = "proxy.process.http.origin.reuse", Counter;
+    /// Bytes of request content sent to origins.
+    OriginRequestBodyBytes = "proxy.process.http.origin_server_request_document_total_size", Counter;
+    /// Bytes of request heads sent to origins.
+    OriginRequestHeadBytes = "proxy.process.http.origin_server_request_header_total_size", Counter;
+    /// Bytes of response content received from origins.
+    OriginResponseBodyBytes = "proxy.process.http.origin_server_response_document_total_size", Counter;
+    /// Bytes of response heads received from origins.
+    OriginResponseHeadBytes = "proxy.process.http.origin_server_response_header_total_size", Counter;
+    /// Requests sent to origins.
+    OutgoingRequests = "proxy.process.http.outgoing_requests", Counter;
+    /// Origin connections that are open and idle.
+    PooledServerConnections = "proxy.process.http.pooled_server_connections", Gauge;
+    /// POST requests from clients.
+    PostRequests = "proxy.process.http.post_requests", Counter;
+    /// PURGE requests from clients.
+    PurgeRequests = "proxy.process.http.purge_requests", Counter;
+    /// PUSH requests from clients.
+    PushRequests = "proxy.process.http.push_requests", Counter;
+    /// PUT requests from clients.
+    PutRequests = "proxy.process.http.put_requests", Counter;
+    /// Requests answered by the origin because the client refused a stored response.
+    TcpClientRefresh = "proxy.process.http.tcp_client_refresh_count_stat", Counter;
+    /// Requests answered by the origin because the stored response was stale and had no validator.
+    TcpExpiredMiss = "proxy.process.http.tcp_expired_miss_count_stat", Counter;
+    /// Requests answered by a fresh stored response.
+    TcpHit = "proxy.process.http.tcp_hit_count_stat", Counter;
+    /// Requests answered 304 by a stored response.
+    TcpImsHit = "proxy.process.http.tcp_ims_hit_count_stat", Counter;
+    /// Requests conditional and not answered by a stored response.
+    TcpImsMiss = "proxy.process.http.tcp_ims_miss_count_stat", Counter;
+    /// Requests answered by the origin.
+    TcpMiss = "proxy.process.http.tcp_miss_count_stat", Counter;
+    /// Requests answered by a stored response after the origin confirmed it.
+    TcpRefreshHit = "proxy.process.http.tcp_refresh_hit_count_stat", Counter;
+    /// Requests answered by the origin because the stored response had changed.
+    TcpRefreshMiss = "proxy.process.http.tcp_refresh_miss_count_stat", Counter;
+    /// Client connections that were accepted.
+    TotalClientConnections = "proxy.process.http.total_client_connections", Counter;
+    /// Client connections that were accepted over IPv4.
+    TotalClientConnectionsIpv4 = "proxy.process.http.total_client_connections_ipv4", Counter;
+    /// Client connections that were accepted over IPv6.
+    TotalClientConnectionsIpv6 = "proxy.process.http.total_client_connections_ipv6", Counter;
+    /// Connections that were accepted, of whatever protocol.
+    TotalIncomingConnections = "proxy.process.http.total_incoming_connections", Counter;
+    /// Origin connections that were opened.
+    TotalServerConnections = "proxy.process.http.total_server_connections", Counter;
+    /// Nanoseconds from the first byte of a request to the end of its transaction, summed.
+    TotalTransactionsTime = "proxy.process.http.total_transactions_time", Counter;
+    /// TRACE requests from clients.
+    TraceRequests = "proxy.process.http.trace_requests", Counter;
+    /// Transactions broken off by either side in the middle of a message.
+    TransactionErrorsAborts = "proxy.process.http.transaction_counts.errors.aborts", Counter;
+    /// Transactions that ended without an origin connection.
+    TransactionErrorsConnectFailed = "proxy.process.http.transaction_counts.errors.connect_failed", Counter;
+    /// Connections closed by the client in the middle of a request head.
+    TransactionErrorsEarlyHangups = "proxy.process.http.transaction_counts.errors.early_hangups", Counter;
+    /// Connections closed by the client before any request.
+    TransactionErrorsEmptyHangups = "proxy.process.http.transaction_counts.errors.empty_hangups", Counter;
+    /// Transactions that ended in any other error.
+    TransactionErrorsOther = "proxy.process.http.transaction_counts.errors.other", Counter;
+    /// Connections closed by the client before they were accepted.
+    TransactionErrorsPreAcceptHangups = "proxy.process.http.transaction_counts.errors.pre_accept_hangups", Counter;
+    /// Transactions answered by a fresh stored response.
+    TransactionHitFresh = "proxy.process.http.transaction_counts.hit_fresh", Counter;
+    /// Transactions answered by a stored response that the origin confirmed.
+    TransactionHitRevalidated = "proxy.process.http.transaction_counts.hit_revalidated", Counter;
+    /// Transactions whose stored response the origin replaced.
+    TransactionMissChanged = "proxy.process.http.transaction_counts.miss_changed", Counter;
+    /// Transactions whose client refused a stored response.
+    TransactionMissClientNoCache = "proxy.process.http.transaction_counts.miss_client_no_cache", Counter;
+    /// Transactions for which nothing usable was stored.
+    TransactionMissCold = "proxy.process.http.transaction_counts.miss_cold", Counter;
+    /// Transactions that the cache may not answer.
+    TransactionMissNotCacheable = "proxy.process.http.transaction_counts.miss_not_cacheable", Counter;
+    /// Transactions of no other kind.
+    TransactionOther = "proxy.process.http.transaction_counts.other.unclassified", Counter;
+    /// CONNECT tunnels that were opened.
+    Tunnels = "proxy.process.http.tunnels", Counter;
+    /// Bytes of request content received from clients.
+    ClientRequestBodyBytes = "proxy.process.http.user_agent_request_document_total_size", Counter;
+    /// Bytes of request heads received from clients.
+    ClientRequestHeadBytes = "proxy.process.http.user_agent_request_header_total_size", Counter;
+    /// Bytes of response content sent to clients.
+    ClientResponseBodyBytes = "proxy.process.http.user_agent_response_document_total_size", Counter;
+    /// Bytes of response heads sent to clients.
+    ClientResponseHeadBytes = "proxy.process.http.user_agent_response_header_total_size", Counter;
+    /// Client transactions that have ended; tsar divides total_transactions_time by it.
+    UserAgentsTotalTransactions = "proxy.process.http.user_agents_total_transactions_count", Counter;
+    /// Access log lines dropped because the log could not keep up.
+    LogEntriesFail = "proxy.process.log.event_log_access_fail", Counter;
+    /// Access log lines written.
+    LogEntriesOk = "proxy.process.log.event_log_access_ok", Counter;
+    /// Access log lines left out by sampling.
+    LogEntriesSkip = "proxy.process.log.event_log_access_skip", Counter;
+    /// Listening sockets that are open.
+    NetAcceptsOpen = "proxy.process.net.accepts_currently_open", Gauge;
+    /// Connections that are open, to clients and origins.
+    NetConnectionsOpen = "proxy.process.net.connections_currently_open", Gauge;
+    /// Client connections refused because there were too many.
+    NetConnectionsThrottledIn = "proxy.process.net.connections_throttled_in", Counter;
+    /// Bytes read from client connections.
+    NetReadBytes = "proxy.process.net.read_bytes", Counter;
+    /// Bytes written to client connections.
+    NetWriteBytes = "proxy.process.net.write_bytes", Counter;
+    /// Bytes of the process that are resident in memory.
+    MemoryRss = "proxy.process.traffic_server.memory.rss", Gauge;
+    /// Number of the configuration in force; each reload or set adds one.
+    StrataGeneration = "strata.config.generation", Gauge;
+    /// Reloads refused because of an error, which changed nothing.
+    StrataReloadFailures = "strata.config.reload_failures", Counter;
+    /// Reloads that took effect.
+    StrataReloads = "strata.config.reloads", Counter;
+    /// Requests on the control socket that were answered by an error.
+    StrataControlErrors = "strata.control.errors", Counter;
+    /// Requests on the control socket.
+    StrataControlRequests = "strata.control.requests", Counter;
+}
