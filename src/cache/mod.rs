@@ -3,6 +3,14 @@
 //! The cache never sees a request or a setting's name: it takes options,
 //! keys and bytes.
 
+pub mod inspect;
 pub mod key;
+pub mod object;
+pub mod options;
+pub mod tier;
 
+pub use inspect::{CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus};
 pub use key::CacheKey;
+pub use object::{BodyError, Miss, NewObject, NotStored, ObjectKind, PurgeError};
+pub use options::{AioMode, CacheOptions, RamOptions, SpanOptions};
+pub use tier::{SpanTier, Tier};

@@ -1,0 +1,109 @@
+//! What the cache says of itself: reports at opening, status while it runs.
+
+use super::tier::SpanTier;
+use std::path::PathBuf;
+
+/// What became of one configured span at opening.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanReport {
+    /// The path as configured.
+    pub path: PathBuf,
+    /// What became of it.
+    pub outcome: SpanOutcome,
+}
+
+/// Whether a span is in use, and if not, why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpanOutcome {
+    /// It is in use.
+    Used {
+        /// The span's tier.
+        tier: SpanTier,
+        /// Bytes in use.
+        bytes: u64,
+        /// True when it was formatted just now: it was blank, new or cleared.
+        formatted: bool,
+    },
+    /// It is left out, and nothing was written to it. The text names the
+    /// path, what was found, and the command that cures it.
+    Refused(String),
+}
+
+/// The state of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpanState {
+    /// In use.
+    Online,
+    /// Out of use: by command, or because of this many I/O errors.
+    Offline {
+        /// I/O errors counted.
+        errors: u64,
+    },
+    /// Never came into use; the text is the refusal.
+    Refused(String),
+}
+
+/// One row of `storage list`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanStatus {
+    /// The path as configured.
+    pub path: PathBuf,
+    /// The operator's name for it.
+    pub id: Option<String>,
+    /// The span's UUID; `None` when it was refused.
+    pub uuid: Option<u128>,
+    /// The tier; `None` when it was refused.
+    pub tier: Option<SpanTier>,
+    /// Its state.
+    pub state: SpanState,
+    /// Bytes in use for the log.
+    pub bytes_total: u64,
+    /// Bytes of the log that hold live or dead fragments.
+    pub bytes_used: u64,
+    /// Directory slots.
+    pub entries_total: u64,
+    /// Directory slots in use.
+    pub entries_used: u64,
+    /// I/O errors since opening.
+    pub errors: u64,
+    /// True while some entries are used only after revalidation.
+    pub suspect: bool,
+}
+
+/// The RAM cache's figures, bytes with overhead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RamStatus {
+    /// The budget.
+    pub bytes_total: u64,
+    /// Accounted bytes.
+    pub bytes_used: u64,
+    /// Objects held.
+    pub objects: u64,
+}
+
+/// Whether the cache can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Every stripe is judged and at least one is usable, or no span was
+    /// configured and the RAM cache is all there is.
+    Ready,
+    /// Some stripes are being read.
+    Loading,
+    /// Spans are configured and none is usable: nothing is cached.
+    NoSpan,
+}
+
+/// The cache's state at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// Whether the cache can be used.
+    pub readiness: Readiness,
+    /// Every configured span, in the order of storage.config.
+    pub spans: Vec<SpanStatus>,
+    /// The RAM cache.
+    pub ram: RamStatus,
+    /// The invalidation counter.
+    pub epoch: u64,
+    /// Purge rules that still wait to retire.
+    pub rules: usize,
+}

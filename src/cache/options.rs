@@ -1,0 +1,131 @@
+//! What the cache is opened with; the caller turns records into these.
+
+use super::tier::SpanTier;
+use crate::base::size::MIB;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One line of storage.config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanOptions {
+    /// A block device, a partition, a file, or a directory, made absolute.
+    /// In a directory (it exists as one, or the path ends in `/`) the span is
+    /// the file `cache.db`.
+    pub path: PathBuf,
+    /// Bytes to use. Needed to create a file; a device or an existing file
+    /// gives its whole size when absent, and caps it when present.
+    pub size: Option<u64>,
+    /// The operator's name for the span, shown in reports.
+    pub id: Option<String>,
+    /// The volume that owns the span; 0 is the default volume.
+    pub volume: u8,
+    /// The tier; when absent, the kernel's rotational flag decides.
+    pub tier: Option<SpanTier>,
+}
+
+impl SpanOptions {
+    /// A span at `path` with everything else left to be found out.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            size: None,
+            id: None,
+            volume: 0,
+            tier: None,
+        }
+    }
+}
+
+/// The RAM cache's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RamOptions {
+    /// Bytes, overhead included (`ram_cache.size`); `None` sizes it from the
+    /// stripes' directories: ten times their bytes.
+    pub size: Option<u64>,
+    /// Bodies of this many bytes or more never enter; 0 is no limit
+    /// (`ram_cache_cutoff`).
+    pub cutoff: u64,
+    /// Admits only keys that came by before (`ram_cache.use_seen_filter`).
+    pub seen_filter: bool,
+}
+
+impl Default for RamOptions {
+    fn default() -> Self {
+        Self {
+            size: None,
+            cutoff: 4 * MIB,
+            seen_filter: false,
+        }
+    }
+}
+
+/// Which interface reads and writes the spans (`proxy.config.aio.mode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AioMode {
+    /// The best there is.
+    #[default]
+    Auto,
+    /// A bounded pool of threads with pread and pwrite.
+    Thread,
+    /// Linux's `io_uring`; not there yet, so opening warns and uses threads.
+    IoUring,
+}
+
+/// What `Cache::open` is given.
+#[derive(Clone, Debug)]
+pub struct CacheOptions {
+    /// The spans of both tiers. None at all makes a cache in RAM only.
+    pub spans: Vec<SpanOptions>,
+    /// Where the small durable state lies (purge rules, known spans); `None`
+    /// keeps it in memory, and then a purge is no more durable than that.
+    pub state_dir: Option<PathBuf>,
+    /// The RAM cache.
+    pub ram: RamOptions,
+    /// Interface to the spans.
+    pub aio_mode: AioMode,
+    /// I/O threads a span (`threads_per_disk`), at least 1.
+    pub threads_per_disk: usize,
+    /// Bytes of the largest fragment (`target_fragment_size`), at most
+    /// 4 MiB less its header.
+    pub target_fragment_size: u32,
+    /// Stripe bytes a directory slot of a new stripe
+    /// (`min_average_object_size`).
+    pub min_average_object_size: u32,
+    /// Bytes that may wait to be written, a stripe, before stores are refused
+    /// (`agg_write_backlog`).
+    pub agg_write_backlog: u64,
+    /// Shortest time between two directory syncs (`dir.sync_frequency`).
+    pub dir_sync_frequency: Duration,
+    /// Bodies larger than this are not stored; 0 is no limit
+    /// (`max_doc_size`).
+    pub max_doc_size: u64,
+    /// I/O errors at which a span goes offline (`max_disk_errors`).
+    pub max_disk_errors: u32,
+    /// The sector size to write by, in bytes; 0 asks the device
+    /// (`force_sector_size`).
+    pub force_sector_size: u32,
+    /// Empties our spans at opening: new stripe UUIDs, nothing kept
+    /// (`traffic_server -C clear`). Spans that are not ours stay refused.
+    pub clear: bool,
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self {
+            spans: Vec::new(),
+            state_dir: None,
+            ram: RamOptions::default(),
+            aio_mode: AioMode::Auto,
+            threads_per_disk: 8,
+            target_fragment_size: 1 << 20,
+            min_average_object_size: 8000,
+            agg_write_backlog: 5 * MIB,
+            dir_sync_frequency: Duration::from_secs(60),
+            max_doc_size: 0,
+            max_disk_errors: 5,
+            force_sector_size: 0,
+            clear: false,
+        }
+    }
+}
