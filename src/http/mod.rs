@@ -1,1 +1,8 @@
 //! Floor 1: the RFCs' decisions as pure functions.
+//!
+//! Nothing here does I/O or reads a clock: messages and `now` come in,
+//! decisions with their reasons go out.
+
+pub mod framing;
+pub mod policy;
+pub mod target;
