@@ -63,6 +63,9 @@ const BANNED: &[(&str, &str, &str)] = &[
 /// The longest file, in lines without its test module.
 const FILE_LINES_MAX: usize = 500;
 
+/// Files that are one table: as long as they have rows.
+const TABLES: &[&str] = &["src/metrics/rows.rs"];
+
 /// What may lie at the top of the tree.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",
@@ -214,7 +217,7 @@ fn files_stay_short() {
     let mut faults = Vec::new();
     for (name, text) in sources() {
         let lines = without_tests(&text).lines().count();
-        if lines > FILE_LINES_MAX {
+        if lines > FILE_LINES_MAX && !TABLES.contains(&name.as_str()) {
             faults.push(format!(
                 "{name}: {lines} lines without tests; split it by noun"
             ));

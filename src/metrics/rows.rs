@@ -397,4 +397,102 @@ metrics! {
     StrataControlErrors = "strata.control.errors", Counter;
     /// Requests on the control socket.
     StrataControlRequests = "strata.control.requests", Counter;
+    /// Requests that ended so: the proxy itself could not go on: draining, or out of a limit.
+    OutcomeAnsweredInternal = "strata.outcome.answered_internal", Counter;
+    /// Requests that ended so: the request was malformed, ambiguous, or too large.
+    OutcomeAnsweredInvalid = "strata.outcome.answered_invalid", Counter;
+    /// Requests that ended so: Via names this server already.
+    OutcomeAnsweredLoop = "strata.outcome.answered_loop", Counter;
+    /// Requests that ended so: no remap rule matched and one is required.
+    OutcomeAnsweredNoRule = "strata.outcome.answered_no_rule", Counter;
+    /// Requests that ended so: only-if-cached, and nothing fit to serve: 504 (RFC 9111 5.2.1.7).
+    OutcomeAnsweredOnlyIfCached = "strata.outcome.answered_only_if_cached", Counter;
+    /// Requests that ended so: TRACE or OPTIONS whose Max-Forwards ended here (RFC 9110 7.6.2).
+    OutcomeAnsweredOptions = "strata.outcome.answered_options", Counter;
+    /// Requests that ended so: PURGE was carried out, whether or not something was there.
+    OutcomeAnsweredPurged = "strata.outcome.answered_purged", Counter;
+    /// Requests that ended so: a redirect rule answered.
+    OutcomeAnsweredRedirect = "strata.outcome.answered_redirect", Counter;
+    /// Requests that ended so: the request's body is above the limit.
+    OutcomeAnsweredTooLarge = "strata.outcome.answered_too_large", Counter;
+    /// Requests that ended so: a method, version or expectation that is not served here.
+    OutcomeAnsweredUnsupported = "strata.outcome.answered_unsupported", Counter;
+    /// Requests that ended so: the client went away before its response was whole.
+    OutcomeClientAbort = "strata.outcome.client_abort", Counter;
+    /// Requests that ended so: the request's body broke off, stalled, or was malformed.
+    OutcomeClientReadError = "strata.outcome.client_read_error", Counter;
+    /// Requests that ended so: refused by a filter or by ip_allow.
+    OutcomeDenied = "strata.outcome.denied", Counter;
+    /// Requests that ended so: refused: forwarding is not allowed for this client or address.
+    OutcomeDeniedForward = "strata.outcome.denied_forward", Counter;
+    /// Requests that ended so: fresh in the capacity tier.
+    OutcomeHitCapacity = "strata.outcome.hit_hdd", Counter;
+    /// Requests that ended so: fresh in the cache, and the client's own copy is current: 304 (RFC 9110 13).
+    OutcomeHitNotModified = "strata.outcome.hit_ims", Counter;
+    /// Requests that ended so: fresh in the RAM cache.
+    OutcomeHitRam = "strata.outcome.hit_ram", Counter;
+    /// Requests that ended so: stale, and the origin said 304 (RFC 9111 4.3.3).
+    OutcomeHitRevalidated = "strata.outcome.hit_revalidated", Counter;
+    /// Requests that ended so: read while another request's fill was writing.
+    OutcomeHitWhileWriting = "strata.outcome.hit_rww", Counter;
+    /// Requests that ended so: fresh in the fast tier.
+    OutcomeHitFast = "strata.outcome.hit_ssd", Counter;
+    /// Requests that ended so: the request's Authorization forbids reuse (RFC 9111 3.5).
+    OutcomeMissAuthorization = "strata.outcome.miss_authorization", Counter;
+    /// Requests that ended so: caching is off, or not ready yet.
+    OutcomeMissCacheOff = "strata.outcome.miss_cache_off", Counter;
+    /// Requests that ended so: stale, and the origin had another representation.
+    OutcomeMissChanged = "strata.outcome.miss_changed", Counter;
+    /// Requests that ended so: not in the cache; the response was fetched for it.
+    OutcomeMissCold = "strata.outcome.miss_cold", Counter;
+    /// Requests that ended so: stale without a validator, fetched again.
+    OutcomeMissExpired = "strata.outcome.miss_expired", Counter;
+    /// Requests that ended so: the method is not answered from a cache.
+    OutcomeMissMethod = "strata.outcome.miss_method", Counter;
+    /// Requests that ended so: the request demanded a fresh response (RFC 9111 5.2.1.4).
+    OutcomeMissNoCache = "strata.outcome.miss_no_cache", Counter;
+    /// Requests that ended so: the request forbade storing (RFC 9111 5.2.1.5).
+    OutcomeMissNoStore = "strata.outcome.miss_no_store", Counter;
+    /// Requests that ended so: a range of something not held, passed through.
+    OutcomeMissRange = "strata.outcome.miss_range", Counter;
+    /// Requests that ended so: in the cache, but it could not be read.
+    OutcomeMissReadError = "strata.outcome.miss_read_error", Counter;
+    /// Requests that ended so: the origin closed before its response was whole.
+    OutcomeOriginClosed = "strata.outcome.origin_closed", Counter;
+    /// Requests that ended so: no connection to the origin, or no slot for one.
+    OutcomeOriginConnect = "strata.outcome.origin_connect", Counter;
+    /// Requests that ended so: the origin's name has no address.
+    OutcomeOriginDns = "strata.outcome.origin_dns", Counter;
+    /// Requests that ended so: the origin's response breaks RFC 9112; nothing of it is trusted.
+    OutcomeOriginMalformed = "strata.outcome.origin_malformed", Counter;
+    /// Requests that ended so: the origin stalled before or in its response.
+    OutcomeOriginTimeout = "strata.outcome.origin_timeout", Counter;
+    /// Requests that ended so: stale, and the client's max-stale takes it (RFC 9111 5.2.1.2).
+    OutcomeStaleAccepted = "strata.outcome.stale_accepted", Counter;
+    /// Requests that ended so: stale, served because the origin answered with an error (RFC 5861 4).
+    OutcomeStaleOriginError = "strata.outcome.stale_origin_error", Counter;
+    /// Requests that ended so: stale, served because the origin could not be asked (RFC 9111 4.2.4).
+    OutcomeStaleOriginFailed = "strata.outcome.stale_origin_failed", Counter;
+    /// Requests that ended so: stale, served while a revalidation runs (RFC 5861 3).
+    OutcomeStaleWhileRevalidate = "strata.outcome.stale_while_revalidate", Counter;
+    /// Requests that ended so: a CONNECT or Upgrade tunnel was opened.
+    OutcomeTunnel = "strata.outcome.tunnel", Counter;
+    /// Requests that ended so: the request had Authorization and nothing allows storing (RFC 9111 3.5).
+    OutcomeUncacheableAuthorization = "strata.outcome.uncacheable_authorization", Counter;
+    /// Requests that ended so: Set-Cookie or Cookie, and the policy refuses these.
+    OutcomeUncacheableCookie = "strata.outcome.uncacheable_cookie", Counter;
+    /// Requests that ended so: neither a lifetime nor a validator: nothing to reuse it by.
+    OutcomeUncacheableLifetime = "strata.outcome.uncacheable_lifetime", Counter;
+    /// Requests that ended so: the response said no-store (RFC 9111 5.2.2.5).
+    OutcomeUncacheableNoStore = "strata.outcome.uncacheable_no_store", Counter;
+    /// Requests that ended so: not stored for a reason of policy, of size, or of the cache itself.
+    OutcomeUncacheableOther = "strata.outcome.uncacheable_other", Counter;
+    /// Requests that ended so: the response said private (RFC 9111 5.2.2.7).
+    OutcomeUncacheablePrivate = "strata.outcome.uncacheable_private", Counter;
+    /// Requests that ended so: known to be uncacheable from a response a while ago (hit-for-miss).
+    OutcomeUncacheableRemembered = "strata.outcome.uncacheable_remembered", Counter;
+    /// Requests that ended so: the status may not be stored, or not without explicit freshness.
+    OutcomeUncacheableStatus = "strata.outcome.uncacheable_status", Counter;
+    /// Requests that ended so: `Vary: *` matches no other request (RFC 9110 12.5.5).
+    OutcomeUncacheableVary = "strata.outcome.uncacheable_vary", Counter;
 }

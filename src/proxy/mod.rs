@@ -1,1 +1,6 @@
 //! Floor 3: listeners, transactions, origins and fills.
+
+pub mod cache_status;
+pub mod outcome;
+
+pub use outcome::{Ended, Finish, Outcome, Route};
