@@ -70,6 +70,32 @@ impl Registry {
         self.raw(metric).wrapping_sub(base.map_or(0, |(_, at)| *at))
     }
 
+    /// Every metric's sum over all threads, by row, zeroing aside: what rates
+    /// and windows are taken from.
+    #[must_use]
+    pub fn raw_sums(&self) -> Vec<u64> {
+        let threads = self.threads.lock();
+        let mut sums = vec![0_u64; METRICS.len()];
+        for cells in threads.iter() {
+            for (sum, share) in sums.iter_mut().zip(&cells.values) {
+                *sum = sum.wrapping_add(share.load(Ordering::Relaxed));
+            }
+        }
+        sums
+    }
+
+    /// Every metric's sum as [`Registry::get`] shows it, by row.
+    #[must_use]
+    pub fn sums(&self) -> Vec<u64> {
+        let mut sums = self.raw_sums();
+        for (metric, at) in self.zeroed.lock().iter() {
+            if let Some(sum) = sums.get_mut(metric.index()) {
+                *sum = sum.wrapping_sub(*at);
+            }
+        }
+        sums
+    }
+
     /// Makes a counter start again at zero; a gauge stays what it is.
     pub fn zero(&self, metric: Metric) {
         if metric.spec().kind == super::MetricKind::Gauge {
@@ -109,5 +135,7 @@ mod tests {
         assert_eq!(registry.get(Metric::CacheReadSuccess), 0);
         cells.add(Metric::CacheReadSuccess, 2);
         assert_eq!(registry.get(Metric::CacheReadSuccess), 2);
+        let row = Metric::CacheReadSuccess.index();
+        assert_eq!((registry.sums()[row], registry.raw_sums()[row]), (2, 7));
     }
 }

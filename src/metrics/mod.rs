@@ -4,10 +4,16 @@
 //! between threads until somebody scrapes.
 
 mod cells;
+mod collect;
+mod derived;
+pub mod doc;
+pub mod export;
 mod http;
 mod rows;
 mod table;
 
 pub use cells::{Cells, Registry};
+pub use collect::{Collector, Scrape, Shown, Value, WINDOW};
+pub use derived::{DERIVED, DerivedSpec};
 pub use rows::{METRICS, Metric};
 pub use table::{MetricKind, MetricSpec};

@@ -207,7 +207,8 @@ metrics! {
     CacheHitFresh = "proxy.process.http.cache_hit_fresh", Counter;
     /// Conditional requests answered 304 from a stored response.
     CacheHitIms = "proxy.process.http.cache_hit_ims", Counter;
-    /// Requests answered by a fresh stored response in the RAM cache; counted in cache_hit_fresh too.
+    /// Requests answered by a fresh stored response in the RAM cache; counted in
+    /// cache_hit_fresh too.
     CacheHitMemFresh = "proxy.process.http.cache_hit_mem_fresh", Counter;
     /// Requests answered by a stored response that the origin confirmed.
     CacheHitRevalidated = "proxy.process.http.cache_hit_revalidated", Counter;
@@ -367,8 +368,6 @@ metrics! {
     ClientResponseBodyBytes = "proxy.process.http.user_agent_response_document_total_size", Counter;
     /// Bytes of response heads sent to clients.
     ClientResponseHeadBytes = "proxy.process.http.user_agent_response_header_total_size", Counter;
-    /// Client transactions that have ended; tsar divides total_transactions_time by it.
-    UserAgentsTotalTransactions = "proxy.process.http.user_agents_total_transactions_count", Counter;
     /// Access log lines dropped because the log could not keep up.
     LogEntriesFail = "proxy.process.log.event_log_access_fail", Counter;
     /// Access log lines written.
