@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod key;
 pub mod object;
 pub mod options;
+pub mod ram;
 pub mod tier;
 
 pub use inspect::{CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus};
