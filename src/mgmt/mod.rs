@@ -1,1 +1,7 @@
 //! Floor 4: the control socket, reload and the admin listener.
+
+pub mod admin;
+pub mod client;
+pub mod life;
+pub mod rpc;
+pub mod socket;
