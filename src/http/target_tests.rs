@@ -1,3 +1,5 @@
+//! Tests of `http::target`.
+
 use super::*;
 use ::http::HeaderValue;
 use proptest::prelude::*;

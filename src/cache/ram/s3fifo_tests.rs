@@ -1,3 +1,5 @@
+//! Tests of `cache::ram::s3fifo`.
+
 use super::*;
 use crate::base::prng::Prng;
 
