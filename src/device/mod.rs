@@ -1,1 +1,205 @@
 //! Floor 1: raw devices and files behind one seam.
+//!
+//! A [`Device`] takes requests with owned buffers and answers each by a
+//! completion, from whichever thread it likes. So the same cache runs on a
+//! pool of threads, on the in-memory device of tests, and on whatever else
+//! can read and write.
+
+mod block;
+mod file;
+mod ioctl;
+mod mem;
+mod open;
+mod pool;
+
+use crate::base::aligned::AlignedBuf;
+use bytes::Bytes;
+use nix::errno::Errno;
+use std::path::PathBuf;
+
+pub use mem::{MemDevice, MemDisk};
+pub use open::{DeviceKind, OpenRequest, OpenedDevice, open};
+pub use pool::PoolDevice;
+
+/// What a device is, as far as its users must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceGeometry {
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Offset, length and address of each request are multiples of this many
+    /// bytes (the logical sector, or 1 when the page cache is in between).
+    pub sector: u32,
+    /// Bytes that the device writes at once; writing less costs it a read.
+    pub physical: u32,
+}
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// The system said no.
+    #[error("{errno} (errno {})", *errno as i32)]
+    System {
+        /// Its word.
+        errno: Errno,
+    },
+    /// The device moved fewer bytes than asked for.
+    #[error("{done} of {asked} bytes were moved")]
+    Short {
+        /// Bytes moved.
+        done: usize,
+        /// Bytes asked for.
+        asked: usize,
+    },
+    /// The device is closed.
+    #[error("the device is closed")]
+    Closed,
+}
+
+impl From<std::io::Error> for DeviceError {
+    fn from(error: std::io::Error) -> Self {
+        Errno::from_raw(error.raw_os_error().unwrap_or(0)).into()
+    }
+}
+
+impl From<Errno> for DeviceError {
+    fn from(errno: Errno) -> Self {
+        Self::System { errno }
+    }
+}
+
+/// Called once, with the outcome, from a thread of the device's choice. It
+/// must not block.
+pub type Done<T> = Box<dyn FnOnce(Result<T, DeviceError>) + Send>;
+
+/// One request.
+pub enum Request {
+    /// Fill a buffer from `offset` on.
+    Read {
+        /// Bytes from the device's start.
+        offset: u64,
+        /// To be filled, all of it.
+        buf: AlignedBuf,
+        /// Gets the filled buffer.
+        done: Done<AlignedBuf>,
+    },
+    /// Write all of `bytes` at `offset`.
+    Write {
+        /// Bytes from the device's start.
+        offset: u64,
+        /// What to write, at an aligned address.
+        bytes: Bytes,
+        /// Is told of the end.
+        done: Done<()>,
+    },
+    /// Bring what was written before, and completed, to the medium.
+    Flush {
+        /// Is told of the end.
+        done: Done<()>,
+    },
+}
+
+impl Request {
+    /// Ends the request with `error`.
+    pub fn fail(self, error: DeviceError) {
+        match self {
+            Self::Read { done, .. } => done(Err(error)),
+            Self::Write { done, .. } | Self::Flush { done } => done(Err(error)),
+        }
+    }
+}
+
+/// Something that can be read and written at offsets. Requests may run in any
+/// order and side by side; who needs an order waits for the completion.
+pub trait Device: Send + Sync {
+    /// What the device is.
+    fn geometry(&self) -> DeviceGeometry;
+
+    /// Starts a request; never blocks on the device. Its completion is called
+    /// exactly once, even when the device is closed meanwhile.
+    fn submit(&self, request: Request);
+}
+
+/// Reads `len` bytes at `offset` and waits for them; for opening, not for
+/// serving.
+///
+/// # Errors
+/// What the device says.
+pub fn read_blocking(
+    device: &dyn Device,
+    offset: u64,
+    len: usize,
+) -> Result<AlignedBuf, DeviceError> {
+    wait(|done| {
+        device.submit(Request::Read {
+            offset,
+            buf: AlignedBuf::zeroed(len),
+            done,
+        });
+    })
+}
+
+/// Writes `bytes` at `offset` and waits for the end.
+///
+/// # Errors
+/// What the device says.
+pub fn write_blocking(device: &dyn Device, offset: u64, bytes: Bytes) -> Result<(), DeviceError> {
+    wait(|done| {
+        device.submit(Request::Write {
+            offset,
+            bytes,
+            done,
+        });
+    })
+}
+
+/// Flushes and waits for the end.
+///
+/// # Errors
+/// What the device says.
+pub fn flush_blocking(device: &dyn Device) -> Result<(), DeviceError> {
+    wait(|done| device.submit(Request::Flush { done }))
+}
+
+fn wait<T: Send + 'static>(start: impl FnOnce(Done<T>)) -> Result<T, DeviceError> {
+    let (send, receive) = std::sync::mpsc::sync_channel(1);
+    start(Box::new(move |outcome| {
+        // The receiver below waits for exactly this message.
+        drop(send.send(outcome));
+    }));
+    receive.recv().unwrap_or(Err(DeviceError::Closed))
+}
+
+/// Why a path could not be opened as a device; each text names the cure.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system refuses.
+    #[error("{path}: {errno} (errno {}) for uid {uid}: {cure}", *errno as i32, path = path.display())]
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// The system's word.
+        errno: Errno,
+        /// Who we are.
+        uid: u32,
+        /// What to do.
+        cure: String,
+    },
+    /// A file must be created and nobody said how large.
+    #[error("{}: no such file, and no SIZE to create it with", path.display())]
+    NoSize {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A character device, a socket or the like.
+    #[error("{}: neither a block device nor a file nor a directory", path.display())]
+    WrongKind {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another process, or another line of storage.config, holds its lock.
+    #[error("{}: in use by another process, or listed twice", path.display())]
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
+}

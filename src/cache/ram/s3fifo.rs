@@ -208,5 +208,4 @@ impl<V> S3Fifo<V> {
 }
 
 #[cfg(test)]
-#[path = "s3fifo_tests.rs"]
 mod tests;

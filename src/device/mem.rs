@@ -1,0 +1,156 @@
+//! A device in memory, for tests: what was written outlives the device.
+
+use super::{Device, DeviceError, DeviceGeometry, Request};
+use crate::base::aligned::AlignedBuf;
+use nix::errno::Errno;
+use parking_lot::Mutex;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The medium of a [`MemDevice`]; it stays when the device goes.
+#[derive(Debug)]
+pub struct MemDisk {
+    bytes: Mutex<Vec<u8>>,
+    reads: AtomicU64,
+    fail_reads: AtomicBool,
+    fail_writes: AtomicBool,
+}
+
+impl MemDisk {
+    /// A blank disk of `len` bytes.
+    #[must_use]
+    pub fn blank(len: usize) -> Arc<Self> {
+        Arc::new(Self {
+            bytes: Mutex::new(vec![0; len]),
+            reads: AtomicU64::new(0),
+            fail_reads: AtomicBool::new(false),
+            fail_writes: AtomicBool::new(false),
+        })
+    }
+
+    /// A device over this disk, as after plugging it in.
+    #[must_use]
+    pub fn device(self: &Arc<Self>) -> MemDevice {
+        MemDevice {
+            disk: Arc::clone(self),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Requests to read so far.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    /// From now on, reads and writes fail with EIO, or do not.
+    pub fn fail(&self, reads: bool, writes: bool) {
+        self.fail_reads.store(reads, Ordering::Relaxed);
+        self.fail_writes.store(writes, Ordering::Relaxed);
+    }
+
+    /// Changes what lies on the disk, as rot or another host would.
+    pub fn edit(&self, change: impl FnOnce(&mut [u8])) {
+        change(&mut self.bytes.lock());
+    }
+
+    fn read(&self, offset: u64, mut buf: AlignedBuf) -> Result<AlignedBuf, DeviceError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        if self.fail_reads.load(Ordering::Relaxed) {
+            return Err(Errno::EIO.into());
+        }
+        let bytes = self.bytes.lock();
+        let from = range(offset, buf.len()).and_then(|range| bytes.get(range));
+        buf.copy_from_slice(from.ok_or(Errno::EINVAL)?);
+        Ok(buf)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        if self.fail_writes.load(Ordering::Relaxed) {
+            return Err(Errno::EIO.into());
+        }
+        let mut bytes = self.bytes.lock();
+        let to = range(offset, data.len()).and_then(|range| bytes.get_mut(range));
+        to.ok_or(Errno::ENOSPC)?.copy_from_slice(data);
+        Ok(())
+    }
+}
+
+fn range(offset: u64, len: usize) -> Option<Range<usize>> {
+    let start = usize::try_from(offset).ok()?;
+    Some(start..start.checked_add(len)?)
+}
+
+/// A device whose completions are called before `submit` returns.
+#[derive(Debug)]
+pub struct MemDevice {
+    disk: Arc<MemDisk>,
+    closed: AtomicBool,
+}
+
+impl MemDevice {
+    /// From now on nothing reaches the disk, as when the process is killed.
+    pub fn cut(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Device for MemDevice {
+    fn geometry(&self) -> DeviceGeometry {
+        let len = self.disk.bytes.lock().len();
+        DeviceGeometry {
+            bytes: u64::try_from(len).unwrap_or(u64::MAX),
+            sector: 512,
+            physical: 4096,
+        }
+    }
+
+    fn submit(&self, request: Request) {
+        if self.closed.load(Ordering::SeqCst) {
+            return request.fail(DeviceError::Closed);
+        }
+        match request {
+            Request::Read { offset, buf, done } => done(self.disk.read(offset, buf)),
+            Request::Write {
+                offset,
+                bytes,
+                done,
+            } => done(self.disk.write(offset, &bytes)),
+            Request::Flush { done } => done(Ok(())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_blocking, write_blocking};
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn a_disk_keeps_its_bytes_from_device_to_device() {
+        let disk = MemDisk::blank(16384);
+        let device = disk.device();
+        write_blocking(&device, 4096, Bytes::from_static(b"here")).unwrap();
+        device.cut();
+        let late = write_blocking(&device, 8192, Bytes::from_static(b"late"));
+        assert_eq!(late, Err(DeviceError::Closed));
+        let again = disk.device();
+        assert_eq!(&*read_blocking(&again, 4096, 4).unwrap(), b"here");
+        assert_eq!(&*read_blocking(&again, 8192, 4).unwrap(), b"\0\0\0\0");
+    }
+
+    #[test]
+    fn injected_faults_and_wild_offsets_are_errors() {
+        let disk = MemDisk::blank(4096);
+        let device = disk.device();
+        assert!(read_blocking(&device, u64::MAX, 512).is_err());
+        assert!(write_blocking(&device, 4095, Bytes::from_static(b"ab")).is_err());
+        disk.fail(true, false);
+        assert_eq!(
+            read_blocking(&device, 0, 512).unwrap_err(),
+            Errno::EIO.into()
+        );
+    }
+}

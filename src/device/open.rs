@@ -1,0 +1,130 @@
+//! From a path of storage.config to an open device.
+
+use super::{Device, DeviceGeometry, OpenError, PoolDevice, block, file};
+use nix::errno::Errno;
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The span's file in a directory.
+const FILE_IN_DIRECTORY: &str = "cache.db";
+
+/// What to open.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// A block device, a file, or a directory.
+    pub path: PathBuf,
+    /// Bytes: needed to create a file, else a cap.
+    pub size: Option<u64>,
+    /// I/O threads, at least one.
+    pub threads: usize,
+    /// Overrides the physical sector's size in bytes; 0 asks the device.
+    pub force_sector: u32,
+}
+
+impl OpenRequest {
+    /// `path` with its own size, four threads and its own sector.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            size: None,
+            threads: 4,
+            force_sector: 0,
+        }
+    }
+}
+
+/// What a path turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// A disk or a partition.
+    Block,
+    /// A regular file.
+    File,
+}
+
+/// An open device, ours alone until it is dropped.
+#[derive(Clone)]
+pub struct OpenedDevice {
+    /// To read and write it.
+    pub device: Arc<dyn Device>,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// The path that was opened: of a directory, the file in it.
+    pub path: PathBuf,
+    /// True for a file that was made just now, or was empty.
+    pub created: bool,
+    /// The kernel's rotational flag, when there is one.
+    pub rotational: Option<bool>,
+}
+
+/// What the two kinds of opening give.
+pub(super) struct Handle {
+    pub(super) file: File,
+    pub(super) geometry: DeviceGeometry,
+    pub(super) rotational: Option<bool>,
+    pub(super) created: bool,
+}
+
+/// Opens a path as a device. Nothing is written to what exists; a file that
+/// is missing is created with its whole size reserved.
+///
+/// # Errors
+/// Each names the path, the reason and the cure.
+pub fn open(request: &OpenRequest) -> Result<OpenedDevice, OpenError> {
+    let mut request = request.clone();
+    request.path = inside_directory(&request.path)?;
+    let kind = kind(&request.path)?;
+    let handle = match kind {
+        DeviceKind::Block => block::open(&request)?,
+        DeviceKind::File => file::open(&request)?,
+    };
+    let device = PoolDevice::new(handle.file, handle.geometry, request.threads)
+        .map_err(|error| from_io(&request.path, &error, "the system gives no thread"))?;
+    Ok(OpenedDevice {
+        device: Arc::new(device),
+        kind,
+        path: request.path,
+        created: handle.created,
+        rotational: handle.rotational,
+    })
+}
+
+fn inside_directory(path: &Path) -> Result<PathBuf, OpenError> {
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        std::fs::create_dir_all(path)
+            .map_err(|error| from_io(path, &error, "the directory can't be made"))?;
+    }
+    if path.is_dir() {
+        return Ok(path.join(FILE_IN_DIRECTORY));
+    }
+    Ok(path.to_owned())
+}
+
+fn kind(path: &Path) -> Result<DeviceKind, OpenError> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.file_type().is_block_device() => Ok(DeviceKind::Block),
+        Ok(found) if !found.is_file() => Err(OpenError::WrongKind {
+            path: path.to_owned(),
+        }),
+        // A missing file is made; any other error comes again at opening.
+        Ok(_) | Err(_) => Ok(DeviceKind::File),
+    }
+}
+
+fn from_io(path: &Path, error: &std::io::Error, what: &str) -> OpenError {
+    let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
+    refused(path, errno, what.to_owned())
+}
+
+/// A refusal by the system, with who we are.
+pub(super) fn refused(path: &Path, errno: Errno, cure: String) -> OpenError {
+    OpenError::Refused {
+        path: path.to_owned(),
+        errno,
+        uid: nix::unistd::geteuid().as_raw(),
+        cure,
+    }
+}
