@@ -3,5 +3,6 @@
 //! Nothing here opens a file or reads a clock.
 
 mod error;
+pub mod records;
 
 pub use error::{ConfigError, Findings};

@@ -1,0 +1,24 @@
+//! records.config: one table of settings, their values, and the file's text.
+//!
+//! The table's rows are in the `rows_*` files, in the order of their names;
+//! [`Records`] has a field for each, [`RECORDS`] its description. docs/RECORDS.md
+//! is written from it.
+
+mod spec;
+mod value;
+// The rows: each hands its own and those before it to the next.
+#[macro_use]
+mod rows_cache;
+#[macro_use]
+mod rows_names;
+#[macro_use]
+mod rows_http_cache;
+#[macro_use]
+mod rows_http;
+#[macro_use]
+mod rows_service;
+mod table;
+
+pub use spec::{Honour, RecordSpec, Scope, Update};
+pub use table::{RECORDS, Records, find};
+pub use value::{Check, RecordType, RecordValue, ValueError};

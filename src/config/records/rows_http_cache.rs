@@ -1,0 +1,75 @@
+//! Rows from `http.accept_no_activity_timeout` to `http.cache_status`: what HTTP lets into the cache and out of it.
+
+/// Adds this file's rows to those before and hands all to the next macro.
+macro_rules! rows_http_cache {
+    ($next:ident $($more:ident)* ; $($before:tt)*) => { $next! { $($more)* ; $($before)*
+/// Seconds a client may take from its connection to its first byte.
+http_accept_no_activity_timeout: int = 120, "proxy.config.http.accept_no_activity_timeout", SECONDS, Reload, Global, Honoured;
+/// Seconds a fill goes on after its client has left; 0 is without limit.
+http_background_fill_active_timeout: int = 0, "proxy.config.http.background_fill_active_timeout", SECONDS, Reload, Rule, Ignored;
+/// Part of the body that must have come for a fill to go on without its client.
+http_background_fill_completed_threshold: float = 0.0, "proxy.config.http.background_fill_completed_threshold", ratio(0.0, 1.0), Reload, Rule, Ignored;
+/// Responses to requests with cookies: 0 none is stored, 1 any type, 2 only images, 3 all but text, 4 as 3, and text without Set-Cookie or with `public`.
+http_cache_cache_responses_to_cookies: int = 1, "proxy.config.http.cache.cache_responses_to_cookies", between(0, 4), Reload, Rule, Ignored;
+/// 0 stores nothing for URLs that look dynamic.
+http_cache_cache_urls_that_look_dynamic: int = 1, "proxy.config.http.cache.cache_urls_that_look_dynamic", FLAG, Reload, Rule, Honoured;
+/// Seconds before the expiry below which an early refresh may happen always.
+http_cache_fuzz_min_time: int = 0, "proxy.config.http.cache.fuzz.min_time", SECONDS, Reload, Global, Ignored;
+/// Chance of an early refresh at each request within `fuzz.time`.
+http_cache_fuzz_probability: float = 0.0, "proxy.config.http.cache.fuzz.probability", ratio(0.0, 1.0), Reload, Global, Ignored;
+/// Seconds before the expiry within which an early refresh may happen.
+http_cache_fuzz_time: int = 0, "proxy.config.http.cache.fuzz.time", SECONDS, Reload, Global, Ignored;
+/// A number mixed into every key; another number is an empty cache. -1 is none.
+http_cache_generation: int = -1, "proxy.config.http.cache.generation", at_least(-1), Reload, Rule, Ignored;
+/// Seconds that no lifetime exceeds, explicit ones included.
+http_cache_guaranteed_max_lifetime: int = 31_536_000, "proxy.config.http.cache.guaranteed_max_lifetime", at_least(0), Reload, Rule, Honoured;
+/// Seconds that no lifetime falls below.
+http_cache_guaranteed_min_lifetime: int = 0, "proxy.config.http.cache.guaranteed_min_lifetime", at_least(0), Reload, Rule, Honoured;
+/// Part of Date - Last-Modified taken as a heuristic lifetime (RFC 9111 4.2.2).
+http_cache_heuristic_lm_factor: float = 0.10, "proxy.config.http.cache.heuristic_lm_factor", ratio(0.0, 1.0), Reload, Rule, Honoured;
+/// Seconds that no heuristic lifetime exceeds.
+http_cache_heuristic_max_lifetime: int = 86_400, "proxy.config.http.cache.heuristic_max_lifetime", at_least(0), Reload, Rule, Honoured;
+/// Seconds of the shortest heuristic lifetime; without Last-Modified it is the lifetime.
+http_cache_heuristic_min_lifetime: int = 0, "proxy.config.http.cache.heuristic_min_lifetime", at_least(0), Reload, Rule, Honoured;
+/// 0 turns the cache off for HTTP.
+http_cache_http: int = 1, "proxy.config.http.cache.http", FLAG, Reload, Rule, Honoured;
+/// A stored response whose type the request does not accept: 0 does not match, 1 matches, 2 matches unless Vary names the field.
+http_cache_ignore_accept_mismatch: int = 2, "proxy.config.http.cache.ignore_accept_mismatch", between(0, 2), Reload, Rule, Ignored;
+/// 1 stores responses to requests with Authorization and with WWW-Authenticate as any other.
+http_cache_ignore_authentication: int = 0, "proxy.config.http.cache.ignore_authentication", FLAG, Reload, Global, Honoured;
+/// 1 ignores `max-age` of requests.
+http_cache_ignore_client_cc_max_age: int = 1, "proxy.config.http.cache.ignore_client_cc_max_age", FLAG, Reload, Rule, Honoured;
+/// 1 ignores `no-cache` of requests.
+http_cache_ignore_client_no_cache: int = 1, "proxy.config.http.cache.ignore_client_no_cache", FLAG, Reload, Rule, Honoured;
+/// 1 leaves the query out of the key.
+http_cache_ignore_query: int = 0, "proxy.config.http.cache.ignore_query", FLAG, Reload, Rule, Ignored;
+/// 1 ignores `no-cache` and `no-store` of responses.
+http_cache_ignore_server_no_cache: int = 0, "proxy.config.http.cache.ignore_server_no_cache", FLAG, Reload, Rule, Honoured;
+/// 1 makes a `no-cache` of a request that is heeded a revalidation instead of a new fetch.
+http_cache_ims_on_client_no_cache: int = 1, "proxy.config.http.cache.ims_on_client_no_cache", FLAG, Reload, Rule, Honoured;
+/// Attempts to read an object that is being written; in Strata the reader follows the fill.
+http_cache_max_open_read_retries: int = -1, "proxy.config.http.cache.max_open_read_retries", between(-1, 1_000_000), Reload, Global, Ignored;
+/// Attempts to become the writer of an object.
+http_cache_max_open_write_retries: int = 1, "proxy.config.http.cache.max_open_write_retries", between(0, 1_000_000), Reload, Rule, Ignored;
+/// Seconds after its expiry up to which a response may be served while the origin fails.
+http_cache_max_stale_age: int = 86_400, "proxy.config.http.cache.max_stale_age", at_least(0), Reload, Rule, Honoured;
+/// Milliseconds between two attempts to read what is being written.
+http_cache_open_read_retry_time: int = 10, "proxy.config.http.cache.open_read_retry_time", between(0, 60_000), Reload, Global, Ignored;
+/// A miss of what is being fetched: 0 goes to the origin, 1 and 4 answer 502, 2 serves stale, 3 is 1 and 2, 5 follows the fill, 6 is 5 and 2.
+http_cache_open_write_fail_action: int = 5, "proxy.config.http.cache.open_write_fail_action", between(0, 6), Reload, Rule, Ignored;
+/// 1 stores responses to POST.
+http_cache_post_method: int = 0, "proxy.config.http.cache.post_method", FLAG, Reload, Rule, Ignored;
+/// 1 answers Range requests from a stored whole response.
+http_cache_range_lookup: int = 1, "proxy.config.http.cache.range.lookup", FLAG, Reload, Global, Ignored;
+/// 1 fetches the whole object at a Range request that misses.
+http_cache_range_write: int = 0, "proxy.config.http.cache.range.write", FLAG, Reload, Global, Ignored;
+/// What a 200 needs to be stored: 0 nothing, 1 Last-Modified or a lifetime, 2 an explicit lifetime.
+http_cache_required_headers: int = 0, "proxy.config.http.cache.required_headers", between(0, 2), Reload, Rule, Honoured;
+/// A Set-Cookie of a stored response: `strip` does not replay it, `keep` does, `no-store` does not store the response.
+http_cache_set_cookie: text = "strip", "proxy.config.http.cache.set_cookie", one_of(&["strip", "keep", "no-store"]), Reload, Rule, Honoured;
+/// Revalidation: 0 when stale, 1 also when fresh by heuristics only, 2 always, 3 never, 4 as 0 and at If-Modified-Since.
+http_cache_when_to_revalidate: int = 0, "proxy.config.http.cache.when_to_revalidate", between(0, 4), Reload, Rule, Honoured;
+/// 1 adds Cache-Status (RFC 9211) to responses.
+http_cache_status: int = 1, "proxy.config.http.cache_status", FLAG, Reload, Rule, Honoured;
+    } };
+}

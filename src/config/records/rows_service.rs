@@ -1,0 +1,83 @@
+//! Rows from `local_state_dir` to `url_remap`: state, logs, sockets, TLS, rules.
+
+/// Adds this file's rows to those before and hands all to the next macro.
+macro_rules! rows_service {
+    ($next:ident $($more:ident)* ; $($before:tt)*) => { $next! { $($more)* ; $($before)*
+/// Directory of the control socket, the durable state and the logs.
+local_state_dir: text = "var", "proxy.config.local_state_dir", ANY, Restart, Global, Honoured;
+/// 1 deletes rolled files when the quota is reached.
+log_auto_delete_rolled_files: int = 1, "proxy.config.log.auto_delete_rolled_files", FLAG, Reload, Global, Ignored;
+/// 1 writes common.log.
+log_common_log_enabled: int = 0, "proxy.config.log.common_log_enabled", FLAG, Reload, Global, Ignored;
+/// 1 reads logs_xml.config.
+log_custom_logs_enabled: int = 0, "proxy.config.log.custom_logs_enabled", FLAG, Reload, Global, Ignored;
+/// Format of the access log: `squid`, or `strata`, which adds the hit's tier and the outcome.
+log_default_format: text = "strata", "proxy.config.log.default_format", one_of(&["strata", "squid"]), Reload, Global, Honoured;
+/// Bytes of a buffer of log lines.
+log_log_buffer_size: int = 9216, "proxy.config.log.log_buffer_size", between(1024, 16_777_216), Reload, Global, Ignored;
+/// Directory of the logs; NULL is `log` in the local state directory.
+log_logfile_dir: optional = NULL, "proxy.config.log.logfile_dir", ANY, Restart, Global, Honoured;
+/// What is logged: 0 nothing, 1 errors, 2 transactions, 3 both.
+log_logging_enabled: int = 3, "proxy.config.log.logging_enabled", between(0, 4), Reload, Global, Honoured;
+/// Seconds a log line may wait in its buffer.
+log_max_secs_per_buffer: int = 5, "proxy.config.log.max_secs_per_buffer", between(1, 3600), Reload, Global, Ignored;
+/// Megabytes that all logs may take.
+log_max_space_mb_for_logs: int = 25_000, "proxy.config.log.max_space_mb_for_logs", at_least(0), Reload, Global, Ignored;
+/// Megabytes below that quota at which rolled files are deleted.
+log_max_space_mb_headroom: int = 1000, "proxy.config.log.max_space_mb_headroom", at_least(0), Reload, Global, Ignored;
+/// Rolling of logs: 0 none, 1 by time, 2 by size, 3 by either, 4 at the time if the size is reached.
+log_rolling_enabled: int = 0, "proxy.config.log.rolling_enabled", between(0, 4), Reload, Global, Ignored;
+/// Seconds between two rollings by time.
+log_rolling_interval_sec: int = 86_400, "proxy.config.log.rolling_interval_sec", between(60, 86_400), Reload, Global, Ignored;
+/// Hour of the day at which rolling by time begins.
+log_rolling_offset_hr: int = 0, "proxy.config.log.rolling_offset_hr", between(0, 23), Reload, Global, Ignored;
+/// Megabytes of a log at which it is rolled by size.
+log_rolling_size_mb: int = 10, "proxy.config.log.rolling_size_mb", between(1, 1_048_576), Reload, Global, Ignored;
+/// One of so many transactions is logged.
+log_sampling_frequency: int = 1, "proxy.config.log.sampling_frequency", between(1, 1_000_000), Reload, Global, Ignored;
+/// 1 writes squid.blog, ATS 4.2's binary log; Strata's log is text.
+log_squid_log_enabled: int = 0, "proxy.config.log.squid_log_enabled", FLAG, Reload, Global, Ignored;
+/// Sockets the proxy may hold; it raises its limit of open files to it.
+net_connections_throttle: int = 30_000, "proxy.config.net.connections_throttle", between(100, 10_000_000), Restart, Global, Honoured;
+/// Seconds after which a connection without any other time limit is closed.
+net_default_inactivity_timeout: int = 86_400, "proxy.config.net.default_inactivity_timeout", SECONDS, Reload, Rule, Ignored;
+/// Connections that may wait for acceptance; -1 is the system's limit.
+net_listen_backlog: int = -1, "proxy.config.net.listen_backlog", between(-1, 2_147_483_647), Restart, Global, Honoured;
+/// Client connections at once.
+net_max_connections_in: int = 30_000, "proxy.config.net.max_connections_in", between(1, 10_000_000), Reload, Global, Honoured;
+/// Options of client sockets, added: 1 no delay, 2 keep-alive probes, 4 linger, 8 fast open.
+net_sock_option_flag_in: int = 1, "proxy.config.net.sock_option_flag_in", between(0, 511), Restart, Global, Ignored;
+/// File for the program's own messages; Strata writes them to standard error.
+output_logfile: text = "traffic.out", "proxy.config.output.logfile", ANY, Restart, Global, Ignored;
+/// 1 applies the rules to requests that name only a path (reverse proxy).
+reverse_proxy_enabled: int = 1, "proxy.config.reverse_proxy.enabled", FLAG, Reload, Global, Honoured;
+/// 1 speaks TLS 1.2.
+ssl_tlsv1_2: int = 1, "proxy.config.ssl.TLSv1_2", FLAG, Restart, Global, Ignored;
+/// 1 speaks TLS 1.3.
+ssl_tlsv1_3: int = 1, "proxy.config.ssl.TLSv1_3", FLAG, Restart, Global, Ignored;
+/// Certificates of origins: DISABLED does not check, PERMISSIVE warns, ENFORCED refuses.
+ssl_client_verify_server_policy: text = "ENFORCED", "proxy.config.ssl.client.verify.server.policy", one_of(&["DISABLED", "PERMISSIVE", "ENFORCED"]), Reload, Rule, Ignored;
+/// Directory of the server's certificates; NULL is that of records.config.
+ssl_server_cert_path: optional = NULL, "proxy.config.ssl.server.cert.path", ANY, Restart, Global, Ignored;
+/// TLS sessions: 0 not kept, 1 by the library, 2 by the proxy.
+ssl_session_cache: int = 2, "proxy.config.ssl.session_cache", between(0, 2), Restart, Global, Ignored;
+/// Seconds that transactions may go on after the order to stop.
+stop_shutdown_timeout: int = 10, "proxy.config.stop.shutdown_timeout", SECONDS, Reload, Global, Honoured;
+/// A host's regular expression: `anchored` must match the whole host, `search` any part of it, as in ATS.
+strata_remap_host_regex: text = "anchored", "proxy.config.strata.remap.host_regex", one_of(&["anchored", "search"]), Reload, Global, Honoured;
+/// A rule's path: `segment` ends at a `/`, `byte` matches any longer path, as in ATS.
+strata_remap_path_prefix: text = "segment", "proxy.config.strata.remap.path_prefix", one_of(&["segment", "byte"]), Reload, Global, Honoured;
+/// Threads for tasks that block.
+task_threads: int = 2, "proxy.config.task_threads", between(1, 4096), Restart, Global, Ignored;
+/// Filters of a rule: 0 in ATS 9's way, 1 in ATS 10's.
+url_remap_acl_behavior_policy: int = 0, "proxy.config.url_remap.acl_behavior_policy", FLAG, Reload, Global, Ignored;
+/// File of the rules.
+url_remap_filename: text = "remap.config", "proxy.config.url_remap.filename", ANY, Reload, Global, Honoured;
+/// Rules below which a file of rules counts as faulty.
+url_remap_min_rules_required: int = 0, "proxy.config.url_remap.min_rules_required", at_least(0), Reload, Global, Ignored;
+/// 1 sends the client's Host to the origin, and keys the cache by it.
+url_remap_pristine_host_hdr: int = 0, "proxy.config.url_remap.pristine_host_hdr", FLAG, Reload, Rule, Honoured;
+/// 1 refuses what no rule matches; 0 makes it a forward proxy for `http.forward_allow`.
+url_remap_remap_required: int = 1, "proxy.config.url_remap.remap_required", FLAG, Reload, Global, Honoured;
+    } };
+}
