@@ -3,5 +3,6 @@
 pub mod admin;
 pub mod client;
 pub mod life;
+pub mod paths;
 pub mod rpc;
 pub mod socket;
