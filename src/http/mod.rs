@@ -3,6 +3,8 @@
 //! Nothing here does I/O or reads a clock: messages and `now` come in,
 //! decisions with their reasons go out.
 
+pub mod chunked;
 pub mod framing;
+pub mod head;
 pub mod policy;
 pub mod target;

@@ -437,5 +437,4 @@ fn is_host_name(text: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "target_tests.rs"]
 mod tests;

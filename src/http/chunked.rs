@@ -1,0 +1,593 @@
+//! The chunked transfer coding, both ways (RFC 9112 7.1).
+//!
+//! The decoder takes exactly the grammar: CRLF and nothing else ends a line, a
+//! chunk extension is checked and dropped, trailer lines pass the same checks
+//! as header lines. It gives the same bytes, trailers and errors however the
+//! body was cut into segments.
+
+use super::head::{HeadError, check_field_line, is_tchar, is_value_byte};
+use ::http::HeaderMap;
+use ::http::header::{self, HeaderName, HeaderValue};
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// What ends each chunk's data on the wire.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// The end of a body without trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// Bounds on what is not data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkLimits {
+    /// Bytes of chunk extensions in the whole body.
+    pub extensions: usize,
+    /// Bytes of the trailer section, its CRLFs included.
+    pub trailers: usize,
+}
+
+impl Default for ChunkLimits {
+    fn default() -> Self {
+        Self {
+            extensions: 16_384,
+            trailers: 16_384,
+        }
+    }
+}
+
+/// Why a chunked body is refused: a request gets 400 and the connection
+/// closes; a response counts as cut off.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChunkError {
+    /// Another byte than a hex digit, `;` or CR in a chunk-size line.
+    #[error("byte 0x{0:02x} in a chunk size")]
+    Size(u8),
+    /// A chunk size of more than 64 bits.
+    #[error("a chunk size of 2^64 or more")]
+    SizeOverflow,
+    /// A byte that the grammar of extensions forbids where it is.
+    #[error("byte 0x{0:02x} in a chunk extension")]
+    Extension(u8),
+    /// Extensions above [`ChunkLimits::extensions`].
+    #[error("more than {0} bytes of chunk extensions")]
+    TooManyExtensions(usize),
+    /// Something else than CRLF after a chunk size or after chunk data.
+    #[error("byte 0x{0:02x} where CRLF must be")]
+    LineEnd(u8),
+    /// Trailers above [`ChunkLimits::trailers`].
+    #[error("more than {0} bytes of trailers")]
+    TooManyTrailers(usize),
+    /// A malformed trailer line.
+    #[error("in the trailers: {0}")]
+    Trailer(#[from] HeadError),
+}
+
+/// What the decoder found next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// Data, at least one byte, not necessarily a whole chunk.
+    Data(Bytes),
+    /// The body is complete; what is left in the buffer belongs to the next
+    /// message.
+    End,
+    /// The buffer is used up and the body is not complete.
+    More,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In a chunk size, with how many digits seen.
+    Size(u32),
+    Extension(Ext),
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    Trailer,
+    End,
+}
+
+/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` the next byte is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ext {
+    /// Whitespace was seen: only `;` may follow.
+    Semicolon,
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Value,
+    Quoted,
+    QuotedPair,
+    AfterQuoted,
+}
+
+/// Decodes one chunked body. After an error it must not be used again.
+#[derive(Clone, Debug)]
+pub struct ChunkDecoder {
+    state: State,
+    limits: ChunkLimits,
+    remaining: u64,
+    extension_bytes: usize,
+    trailer_bytes: usize,
+    line: Vec<u8>,
+    trailers: HeaderMap,
+}
+
+impl ChunkDecoder {
+    /// A decoder at the first chunk.
+    #[must_use]
+    pub fn new(limits: ChunkLimits) -> Self {
+        Self {
+            state: State::Size(0),
+            limits,
+            remaining: 0,
+            extension_bytes: 0,
+            trailer_bytes: 0,
+            line: Vec::new(),
+            trailers: HeaderMap::new(),
+        }
+    }
+
+    /// Takes bytes off the front of `input` up to the next data, the end of the
+    /// body, or the end of `input`. Data is split off, not copied.
+    ///
+    /// # Errors
+    /// Any [`ChunkError`], at the first byte that the grammar forbids.
+    pub fn decode(&mut self, input: &mut BytesMut) -> Result<Decoded, ChunkError> {
+        while self.state != State::End && !input.is_empty() {
+            if self.state == State::Data {
+                return Ok(Decoded::Data(self.take_data(input)));
+            }
+            let byte = input.split_to(1).first().copied().unwrap_or_default();
+            self.state = self.step(byte)?;
+        }
+        Ok(if self.state == State::End {
+            Decoded::End
+        } else {
+            Decoded::More
+        })
+    }
+
+    /// Whether the body is complete.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.state == State::End
+    }
+
+    /// The trailer fields, whole once [`Decoded::End`] was given. Those that
+    /// frame, route, authenticate, or control the message are dropped
+    /// (RFC 9110 6.5.1).
+    #[must_use]
+    pub fn into_trailers(self) -> HeaderMap {
+        self.trailers
+    }
+
+    fn take_data(&mut self, input: &mut BytesMut) -> Bytes {
+        let wanted = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        let data = input.split_to(wanted.min(input.len())).freeze();
+        let taken = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        self.remaining = self.remaining.saturating_sub(taken);
+        if self.remaining == 0 {
+            self.state = State::DataCr;
+        }
+        data
+    }
+
+    fn step(&mut self, byte: u8) -> Result<State, ChunkError> {
+        match self.state {
+            State::Size(digits) => self.size(digits, byte),
+            State::Extension(ext) => self.extension(ext, byte),
+            State::SizeLf => expect(byte, b'\n', self.after_size()),
+            State::DataCr => expect(byte, b'\r', State::DataLf),
+            State::DataLf => expect(byte, b'\n', State::Size(0)),
+            State::Trailer => self.trailer(byte),
+            State::Data | State::End => Ok(self.state),
+        }
+    }
+
+    fn size(&mut self, digits: u32, byte: u8) -> Result<State, ChunkError> {
+        if let Some(digit) = char::from(byte).to_digit(16) {
+            self.remaining = self
+                .remaining
+                .checked_mul(16)
+                .ok_or(ChunkError::SizeOverflow)?
+                | u64::from(digit);
+            // Sixteen digits hold 64 bits: more are zeros that mean no good.
+            return if digits < 16 {
+                Ok(State::Size(digits + 1))
+            } else {
+                Err(ChunkError::SizeOverflow)
+            };
+        }
+        match byte {
+            _ if digits == 0 => Err(ChunkError::Size(byte)),
+            b'\r' => Ok(State::SizeLf),
+            b';' => Ok(State::Extension(Ext::BeforeName)),
+            b' ' | b'\t' => Ok(State::Extension(Ext::Semicolon)),
+            _ => Err(ChunkError::Size(byte)),
+        }
+    }
+
+    fn extension(&mut self, ext: Ext, byte: u8) -> Result<State, ChunkError> {
+        self.extension_bytes += 1;
+        if self.extension_bytes > self.limits.extensions {
+            return Err(ChunkError::TooManyExtensions(self.limits.extensions));
+        }
+        let may_end = matches!(ext, Ext::Name | Ext::Value | Ext::AfterQuoted);
+        if byte == b'\r' && may_end {
+            return Ok(State::SizeLf);
+        }
+        let next = ext.next(byte).ok_or(ChunkError::Extension(byte))?;
+        Ok(State::Extension(next))
+    }
+
+    const fn after_size(&self) -> State {
+        if self.remaining == 0 {
+            State::Trailer
+        } else {
+            State::Data
+        }
+    }
+
+    fn trailer(&mut self, byte: u8) -> Result<State, ChunkError> {
+        self.trailer_bytes += 1;
+        if self.trailer_bytes > self.limits.trailers {
+            return Err(ChunkError::TooManyTrailers(self.limits.trailers));
+        }
+        if byte != b'\n' {
+            self.line.push(byte);
+            return Ok(State::Trailer);
+        }
+        let line = std::mem::take(&mut self.line);
+        let line = line.strip_suffix(b"\r").ok_or(HeadError::LineEnd)?;
+        if line.is_empty() {
+            return Ok(State::End);
+        }
+        self.keep_trailer(line)?;
+        Ok(State::Trailer)
+    }
+
+    fn keep_trailer(&mut self, line: &[u8]) -> Result<(), ChunkError> {
+        let (name, value) = check_field_line(line)?;
+        let name = HeaderName::from_bytes(name).map_err(|_| HeadError::FieldName)?;
+        let value = HeaderValue::from_bytes(value).map_err(|_| HeadError::FieldValue(0))?;
+        if is_trailer_field(&name) {
+            self.trailers.append(name, value);
+        }
+        Ok(())
+    }
+}
+
+impl Ext {
+    /// The place after `byte`, unless the grammar forbids it here.
+    const fn next(self, byte: u8) -> Option<Self> {
+        match self {
+            Self::Quoted => match byte {
+                b'"' => Some(Self::AfterQuoted),
+                b'\\' => Some(Self::QuotedPair),
+                _ if is_value_byte(byte) => Some(Self::Quoted),
+                _ => None,
+            },
+            Self::QuotedPair => {
+                if is_value_byte(byte) {
+                    Some(Self::Quoted)
+                } else {
+                    None
+                }
+            }
+            Self::Semicolon
+            | Self::BeforeName
+            | Self::Name
+            | Self::AfterName
+            | Self::BeforeValue
+            | Self::Value
+            | Self::AfterQuoted => self.next_outside_quotes(byte),
+        }
+    }
+
+    const fn next_outside_quotes(self, byte: u8) -> Option<Self> {
+        match (self, byte) {
+            (Self::BeforeName | Self::BeforeValue | Self::AfterName, b' ' | b'\t') => Some(self),
+            (Self::Name, b' ' | b'\t') => Some(Self::AfterName),
+            (Self::Value | Self::AfterQuoted | Self::Semicolon, b' ' | b'\t') => {
+                Some(Self::Semicolon)
+            }
+            (Self::BeforeValue, b'"') => Some(Self::Quoted),
+            (Self::Name | Self::AfterName, b'=') => Some(Self::BeforeValue),
+            (Self::BeforeName | Self::BeforeValue, b';') => None,
+            (_, b';') => Some(Self::BeforeName),
+            (Self::BeforeName | Self::Name, _) if is_tchar(byte) => Some(Self::Name),
+            (Self::BeforeValue | Self::Value, _) if is_tchar(byte) => Some(Self::Value),
+            _ => None,
+        }
+    }
+}
+
+const fn expect(byte: u8, wanted: u8, then: State) -> Result<State, ChunkError> {
+    if byte == wanted {
+        Ok(then)
+    } else {
+        Err(ChunkError::LineEnd(byte))
+    }
+}
+
+/// Whether a field may stand in a trailer section (RFC 9110 6.5.1).
+#[must_use]
+pub fn is_trailer_field(name: &HeaderName) -> bool {
+    const FORBIDDEN: [HeaderName; 22] = [
+        header::AGE,
+        header::AUTHORIZATION,
+        header::CACHE_CONTROL,
+        header::CONNECTION,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LENGTH,
+        header::CONTENT_RANGE,
+        header::CONTENT_TYPE,
+        header::COOKIE,
+        header::DATE,
+        header::EXPECT,
+        header::EXPIRES,
+        header::HOST,
+        header::LOCATION,
+        header::PROXY_AUTHORIZATION,
+        header::RANGE,
+        header::SET_COOKIE,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        header::VARY,
+    ];
+    !FORBIDDEN.contains(name)
+}
+
+/// Writes the line that begins a chunk of `len` bytes; the data and
+/// [`CHUNK_END`] follow. A `len` of 0 would end the body: use [`LAST_CHUNK`].
+pub fn put_chunk_head(out: &mut impl BufMut, len: usize) {
+    let mut digits = [0u8; 16];
+    let mut start = digits.len();
+    let mut left = len;
+    for (at, slot) in digits.iter_mut().enumerate().rev() {
+        let digit = u32::try_from(left % 16).unwrap_or(0);
+        let hex = char::from_digit(digit, 16).unwrap_or('0');
+        *slot = u8::try_from(hex).unwrap_or(b'0');
+        start = at;
+        left /= 16;
+        if left == 0 {
+            break;
+        }
+    }
+    out.put_slice(digits.get(start..).unwrap_or_default());
+    out.put_slice(b"\r\n");
+}
+
+/// The end of a body with `trailers`, which are filtered by
+/// [`is_trailer_field`].
+#[must_use]
+pub fn last_chunk(trailers: &HeaderMap) -> Bytes {
+    let mut out = BytesMut::from(&b"0\r\n"[..]);
+    for (name, value) in trailers {
+        if is_trailer_field(name) {
+            out.put_slice(name.as_str().as_bytes());
+            out.put_slice(b": ");
+            out.put_slice(value.as_bytes());
+            out.put_slice(b"\r\n");
+        }
+    }
+    out.put_slice(b"\r\n");
+    out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Whole = Result<(Vec<u8>, bool, HeaderMap, usize), ChunkError>;
+
+    /// Data, whether complete, trailers, and bytes left, of a body that comes
+    /// in the given segments.
+    fn decode_segments(segments: &[&[u8]]) -> Whole {
+        let mut decoder = ChunkDecoder::new(ChunkLimits {
+            extensions: 40,
+            trailers: 40,
+        });
+        let mut input = BytesMut::new();
+        let mut data = Vec::new();
+        for segment in segments {
+            input.extend_from_slice(segment);
+            while let Decoded::Data(bytes) = decoder.decode(&mut input)? {
+                assert!(!bytes.is_empty());
+                data.extend_from_slice(&bytes);
+            }
+        }
+        let complete = decoder.is_complete();
+        Ok((data, complete, decoder.into_trailers(), input.len()))
+    }
+
+    fn decode(body: &[u8]) -> Whole {
+        decode_segments(&[body])
+    }
+
+    #[test]
+    fn data_trailers_and_the_next_message_are_told_apart() {
+        let (data, complete, trailers, left) =
+            decode(b"5\r\nhello\r\nA\r\n0123456789\r\n0\r\nX-Sum: 1\r\nHost: x\r\n\r\nGET")
+                .unwrap();
+        assert_eq!(data, b"hello0123456789");
+        assert!(complete);
+        assert_eq!(left, 3);
+        assert_eq!(trailers.len(), 1);
+        assert_eq!(trailers["x-sum"], "1");
+    }
+
+    #[test]
+    fn good_sizes_and_extensions_are_accepted_and_dropped() {
+        let rows: [&[u8]; 9] = [
+            b"1",
+            b"01",
+            b"0000000000000001",
+            b"1;a",
+            b"1;a=b",
+            b"1 ; a = b ;c",
+            b"1;a=\"x;\\\" \t\xff\"",
+            b"1;a=\"\" ;b",
+            b"1\t;a",
+        ];
+        for size in rows {
+            let body = [size, b"\r\nZ\r\n0\r\n\r\n"].concat();
+            let (data, complete, _, _) = decode(&body).unwrap();
+            assert_eq!((&data[..], complete), (&b"Z"[..], true), "{size:?}");
+        }
+    }
+
+    #[test]
+    fn other_chunk_size_lines_are_refused_rfc_9112_7_1() {
+        let rows: [&[u8]; 26] = [
+            b"",
+            b"-1",
+            b"+1",
+            b"0x1",
+            b" 1",
+            b"1 ",
+            b"1,",
+            b"g",
+            b"1\n",
+            b"1\r\r",
+            b"1\0",
+            b"10000000000000000",
+            b"00000000000000001",
+            b"1;",
+            b"1;;a",
+            b"1;a=",
+            b"1;=b",
+            b"1;a=b=c",
+            b"1;a b",
+            b"1;a ",
+            b"1;a=\"x",
+            b"1;a=\"x\"y",
+            b"2\r\r;a",
+            b"1;\r;a",
+            b"5;a=\"x\ny\"",
+            b"5;a=\"x\ry\"",
+        ];
+        for size in rows {
+            let body = [size, b"\r\nZ\r\n0\r\n\r\n"].concat();
+            assert!(
+                decode(&body).is_err(),
+                "{:?}",
+                String::from_utf8_lossy(size)
+            );
+        }
+    }
+
+    #[test]
+    fn only_crlf_ends_data_and_trailers() {
+        let rows: [&[u8]; 9] = [
+            b"1\r\nZxx0\r\n\r\n",
+            b"1\r\nZ\n0\r\n\r\n",
+            b"1\r\nZ\r0\r\n\r\n",
+            b"1\r\nZ0\r\n\r\n",
+            b"0\r\n\n",
+            b"0\r\nA: b\n\r\n",
+            b"0\r\nA : b\r\n\r\n",
+            b"0\r\nA: b\r\n c\r\n\r\n",
+            b"0\r\nA: b\rc\r\n\r\n",
+        ];
+        for body in rows {
+            assert!(decode(body).is_err(), "{:?}", String::from_utf8_lossy(body));
+        }
+    }
+
+    #[test]
+    fn extensions_and_trailers_are_bounded_over_the_whole_body() {
+        let chunk = b"1;aaaaaaaa\r\nZ\r\n".repeat(5);
+        assert_eq!(decode(&chunk), Err(ChunkError::TooManyExtensions(40)));
+        let trailers = [b"0\r\n", &b"A: b\r\n".repeat(7)[..]].concat();
+        assert_eq!(decode(&trailers), Err(ChunkError::TooManyTrailers(40)));
+    }
+
+    #[test]
+    fn a_body_that_stops_is_never_complete() {
+        let body = b"5;a=\"b\"\r\nhello\r\n0\r\nA: b\r\n\r\n";
+        for end in 0..body.len() {
+            let (_, complete, _, _) = decode(&body[..end]).unwrap();
+            assert!(!complete, "after {end} bytes");
+        }
+        assert!(decode(body).unwrap().1);
+    }
+
+    #[test]
+    fn what_we_write_we_read() {
+        let mut out = Vec::new();
+        for data in [&b"x"[..], &[7; 300]] {
+            put_chunk_head(&mut out, data.len());
+            out.extend_from_slice(data);
+            out.extend_from_slice(CHUNK_END);
+        }
+        assert!(out.starts_with(b"1\r\nx\r\n12c\r\n"));
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-sum", HeaderValue::from_static("1"));
+        trailers.insert("content-length", HeaderValue::from_static("9"));
+        out.extend_from_slice(&last_chunk(&trailers));
+        let (data, complete, read, _) = decode(&out).unwrap();
+        assert_eq!((data.len(), complete), (301, true));
+        assert_eq!(read.len(), 1);
+        assert_eq!(last_chunk(&HeaderMap::new()), LAST_CHUNK);
+        let mut largest = Vec::new();
+        put_chunk_head(&mut largest, usize::MAX);
+        assert_eq!(largest, b"ffffffffffffffff\r\n");
+    }
+
+    fn bodies() -> impl Strategy<Value = Vec<u8>> {
+        let pieces: Vec<&[u8]> = vec![
+            b"1\r\nZ\r\n",
+            b"3\r\nabc\r\n",
+            b"0\r\n\r\n",
+            b"0\r\n",
+            b"A: b\r\n",
+            b"\r\n",
+            b"\r",
+            b"\n",
+            b";",
+            b"a",
+            b"=",
+            b"\"",
+            b"\\",
+            b" ",
+            b"2;a=\"b\"\r\nab\r\n",
+            b"f",
+            b":",
+            b"\xff",
+        ];
+        let piece = proptest::sample::select(pieces);
+        proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn a_body_decodes_alike_for_any_segmentation(
+            body in bodies(), cuts in proptest::collection::vec(0usize..50, 0..8),
+        ) {
+            let mut ends: Vec<usize> = cuts.iter().map(|c| (*c).min(body.len())).collect();
+            ends.sort_unstable();
+            ends.push(body.len());
+            let mut start = 0;
+            let mut segments = Vec::new();
+            for end in ends {
+                segments.push(&body[start..end]);
+                start = end;
+            }
+            let bytewise: Vec<&[u8]> = body.chunks(1).collect();
+            let whole = decode(&body);
+            prop_assert_eq!(&decode_segments(&segments), &whole);
+            prop_assert_eq!(&decode_segments(&bytewise), &whole);
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(body in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let decoded = decode(&body);
+            prop_assert!(decoded.map_or(true, |(data, ..)| data.len() <= body.len()));
+        }
+    }
+}

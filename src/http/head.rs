@@ -1,0 +1,439 @@
+//! The syntax of a message head, as strictly as RFC 9112 2.2, 3 and 5 state it.
+//!
+//! httparse tokenises; it lets through bare LF, and depending on its options
+//! whitespace before a colon and folded lines. What is refused here: a line
+//! that does not end in CRLF, CR or NUL or any other control but tab inside a
+//! line, whitespace before the colon, a folded line, an empty or malformed
+//! field name, more than one space in the request-line.
+//!
+//! Judgement is passed on whole heads only, so it can't depend on how the head
+//! was cut into segments.
+
+/// Bounds on one head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Bytes from the first of the head to its empty line inclusive, with the
+    /// empty lines skipped before a request-line.
+    pub bytes: usize,
+    /// Field lines.
+    pub fields: usize,
+    /// Bytes of the request-target.
+    pub target: usize,
+}
+
+impl Default for HeadLimits {
+    fn default() -> Self {
+        Self {
+            bytes: 131_072,
+            fields: 1000,
+            target: 65_535,
+        }
+    }
+}
+
+/// Why a head is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// The head has no end within its limit.
+    #[error("the head is longer than {0} bytes")]
+    TooLong(usize),
+    /// Too many field lines.
+    #[error("more than {0} field lines")]
+    TooManyFields(usize),
+    /// The request-target is too long.
+    #[error("a request-target of {0} bytes")]
+    TargetTooLong(usize),
+    /// A line ends in LF without CR, or CR stands elsewhere than before LF.
+    #[error("a line does not end in exactly CRLF")]
+    LineEnd,
+    /// The first line is not `method SP target SP HTTP/1.x`.
+    #[error("malformed request-line")]
+    RequestLine,
+    /// A field line begins with whitespace: obs-fold (RFC 9112 5.2), or
+    /// whitespace before the first field (2.2).
+    #[error("a line begins with whitespace")]
+    Folded,
+    /// No colon, an empty name, or a byte in the name that is no tchar, such as
+    /// whitespace before the colon (RFC 9112 5.1).
+    #[error("malformed field name")]
+    FieldName,
+    /// A control character in a field value (RFC 9110 5.5).
+    #[error("byte 0x{0:02x} in a field value")]
+    FieldValue(u8),
+}
+
+impl HeadError {
+    /// The status that answers a request with this fault: 431, 414 or 400. The
+    /// connection closes after each.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::TooLong(_) | Self::TooManyFields(_) => 431,
+            Self::TargetTooLong(_) => 414,
+            Self::LineEnd
+            | Self::RequestLine
+            | Self::Folded
+            | Self::FieldName
+            | Self::FieldValue(_) => 400,
+        }
+    }
+}
+
+/// Where a whole head lies in a buffer: from `start`, after skipped empty
+/// lines, to `end`, after its own empty line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadSpan {
+    /// Offset of the first byte of the first line.
+    pub start: usize,
+    /// Offset just after the empty line.
+    pub end: usize,
+}
+
+/// Finds the end of a head in a growing buffer, looking at each byte once.
+#[derive(Clone, Debug)]
+pub struct HeadScanner {
+    limits: HeadLimits,
+    seen: usize,
+    start: usize,
+    line_is_empty: bool,
+}
+
+impl HeadScanner {
+    /// A scanner for one head; make a new one for the next.
+    #[must_use]
+    pub const fn new(limits: HeadLimits) -> Self {
+        Self {
+            limits,
+            seen: 0,
+            start: 0,
+            line_is_empty: true,
+        }
+    }
+
+    /// Looks at what was added to `buf`, which must begin with the same bytes
+    /// as at the calls before. `None` asks for more.
+    ///
+    /// Empty lines before the first line are skipped (RFC 9112 2.2). A line
+    /// that ends in a bare LF counts as a line here, so that
+    /// [`check_request_head`] can refuse it.
+    ///
+    /// # Errors
+    /// [`HeadError::TooLong`] when the head does not end within the limit.
+    pub fn find_end(&mut self, buf: &[u8]) -> Result<Option<HeadSpan>, HeadError> {
+        let from = self.seen;
+        for (at, byte) in buf.iter().enumerate().skip(from).take(self.left()) {
+            self.seen = at + 1;
+            if let Some(span) = self.take(*byte) {
+                return Ok(Some(span));
+            }
+        }
+        if self.seen >= self.limits.bytes {
+            return Err(HeadError::TooLong(self.limits.bytes));
+        }
+        Ok(None)
+    }
+
+    /// Whether a byte of a head, rather than of skipped empty lines, was seen.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.seen > self.start
+    }
+
+    const fn left(&self) -> usize {
+        self.limits.bytes.saturating_sub(self.seen)
+    }
+
+    fn take(&mut self, byte: u8) -> Option<HeadSpan> {
+        match byte {
+            b'\n' if self.line_is_empty => self.empty_line(),
+            b'\n' => {
+                self.line_is_empty = true;
+                None
+            }
+            b'\r' => None,
+            _ => {
+                self.line_is_empty = false;
+                None
+            }
+        }
+    }
+
+    const fn empty_line(&mut self) -> Option<HeadSpan> {
+        // At most one CRLF was seen since `start`: these lines precede the head.
+        if self.seen - self.start <= 2 {
+            self.start = self.seen;
+            return None;
+        }
+        Some(HeadSpan {
+            start: self.start,
+            end: self.seen,
+        })
+    }
+}
+
+/// Checks a whole request head, as [`HeadScanner`] found it: from the first
+/// byte of the request-line to its empty line.
+///
+/// # Errors
+/// The first fault in the order of the bytes.
+pub fn check_request_head(head: &[u8], limits: &HeadLimits) -> Result<(), HeadError> {
+    let mut lines = Lines { rest: head };
+    let first = lines.next().ok_or(HeadError::RequestLine)??;
+    check_request_line(first, limits)?;
+    let mut fields = 0;
+    for line in lines {
+        let line = line?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        fields += 1;
+        if fields > limits.fields {
+            return Err(HeadError::TooManyFields(limits.fields));
+        }
+        check_field_line(line)?;
+    }
+    Err(HeadError::LineEnd)
+}
+
+/// Checks one field line, given without its CRLF, and gives its name and its
+/// value without the whitespace around it (RFC 9112 5, RFC 9110 5.5).
+///
+/// # Errors
+/// [`HeadError::Folded`], [`HeadError::FieldName`] or
+/// [`HeadError::FieldValue`].
+pub fn check_field_line(line: &[u8]) -> Result<(&[u8], &[u8]), HeadError> {
+    if matches!(line.first(), Some(b' ' | b'\t')) {
+        return Err(HeadError::Folded);
+    }
+    let colon = line.iter().position(|b| *b == b':');
+    let (name, rest) = line
+        .split_at_checked(colon.ok_or(HeadError::FieldName)?)
+        .unwrap_or_default();
+    if name.is_empty() || !name.iter().copied().all(is_tchar) {
+        return Err(HeadError::FieldName);
+    }
+    let value = rest.strip_prefix(b":").unwrap_or_default();
+    match value.iter().find(|b| !is_value_byte(**b)) {
+        Some(bad) => Err(HeadError::FieldValue(*bad)),
+        None => Ok((name, value.trim_ascii())),
+    }
+}
+
+/// Whether `byte` may stand in a token (RFC 9110 5.6.2).
+#[must_use]
+pub const fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
+/// Whether `byte` may stand in a field value (RFC 9110 5.5): visible ASCII,
+/// obs-text, space and tab.
+#[must_use]
+pub const fn is_value_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// Checks `method SP target SP HTTP/1.x`; what the target holds is for
+/// [`super::target`] to judge.
+fn check_request_line(line: &[u8], limits: &HeadLimits) -> Result<(), HeadError> {
+    let mut parts = line.split(|b| *b == b' ');
+    let method = parts.next().unwrap_or_default();
+    let target = parts.next().unwrap_or_default();
+    let version = parts.next().unwrap_or_default();
+    if target.len() > limits.target {
+        return Err(HeadError::TargetTooLong(target.len()));
+    }
+    let is_method = !method.is_empty() && method.iter().copied().all(is_tchar);
+    let is_version = matches!(version, b"HTTP/1.0" | b"HTTP/1.1");
+    if is_method && is_version && !target.is_empty() && parts.next().is_none() {
+        return Ok(());
+    }
+    Err(HeadError::RequestLine)
+}
+
+/// The lines of a head, without their CRLF.
+struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Result<&'a [u8], HeadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.rest.iter().position(|b| matches!(b, b'\r' | b'\n'))?;
+        let (line, after) = self.rest.split_at_checked(at)?;
+        let Some(rest) = after.strip_prefix(b"\r\n") else {
+            self.rest = &[];
+            return Some(Err(HeadError::LineEnd));
+        };
+        self.rest = rest;
+        Some(Ok(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(head: &[u8]) -> Result<(), HeadError> {
+        check_request_head(head, &HeadLimits::default())
+    }
+
+    fn check_field(line: &[u8]) -> Result<(), HeadError> {
+        check(&[b"GET / HTTP/1.1\r\nHost: a\r\n", line, b"\r\n\r\n"].concat())
+    }
+
+    #[test]
+    fn good_heads_pass() {
+        assert_eq!(check(b"GET / HTTP/1.0\r\n\r\n"), Ok(()));
+        for line in [
+            "A:",
+            "A: \t",
+            "A:b",
+            "A: b\tc ",
+            "!#$: \u{e9}",
+            "A: b:c",
+            "a_b: 1",
+        ] {
+            assert_eq!(check_field(line.as_bytes()), Ok(()), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn malformed_field_lines_are_refused_rfc_9112_5() {
+        let rows: [(&[u8], HeadError); 13] = [
+            (b"Content-Length : 5", HeadError::FieldName),
+            (b"Content-Length\t: 5", HeadError::FieldName),
+            (b": x", HeadError::FieldName),
+            (b"NoColon", HeadError::FieldName),
+            (b"A b: x", HeadError::FieldName),
+            (b"A\x80: x", HeadError::FieldName),
+            (b"A\0: x", HeadError::FieldName),
+            (b" folded: x", HeadError::Folded),
+            (b"A: b\r\n\tc", HeadError::Folded),
+            (b"A: b\0c", HeadError::FieldValue(0)),
+            (b"A: b\x7f", HeadError::FieldValue(0x7f)),
+            (b"A: b\rc", HeadError::LineEnd),
+            (b"A: b\nB: c", HeadError::LineEnd),
+        ];
+        for (line, error) in rows {
+            assert_eq!(check_field(line), Err(error), "{line:?}");
+        }
+        assert_eq!(
+            check(b"GET / HTTP/1.1\r\n A: b\r\n\r\n"),
+            Err(HeadError::Folded)
+        );
+    }
+
+    #[test]
+    fn malformed_request_lines_are_refused_rfc_9112_3() {
+        let lines: [&[u8]; 12] = [
+            b"GET  / HTTP/1.1",
+            b" GET / HTTP/1.1",
+            b"GET / HTTP/1.1 ",
+            b"GET /  HTTP/1.1",
+            b"GET\t/ HTTP/1.1",
+            b"GET /",
+            b"GET / HTTP/2.0",
+            b"GET / HTTP/1.2",
+            b"GET / http/1.1",
+            b"G(T / HTTP/1.1",
+            b"GET / a HTTP/1.1",
+            b"",
+        ];
+        for line in lines {
+            let head = [line, b"\r\nHost: a\r\n\r\n"].concat();
+            assert_eq!(check(&head), Err(HeadError::RequestLine), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn limits_have_their_statuses() {
+        let limits = HeadLimits {
+            bytes: 40,
+            fields: 1,
+            target: 3,
+        };
+        let check = |head: &[u8]| check_request_head(head, &limits).unwrap_err().status();
+        assert_eq!(check(b"GET /abc HTTP/1.1\r\n\r\n"), 414);
+        assert_eq!(check(b"GET / HTTP/1.1\r\nA: b\r\nC: d\r\n\r\n"), 431);
+        let mut scanner = HeadScanner::new(limits);
+        assert_eq!(scanner.find_end(&[b'a'; 39]), Ok(None));
+        assert_eq!(scanner.find_end(&[b'a'; 40]), Err(HeadError::TooLong(40)));
+        assert_eq!(HeadError::LineEnd.status(), 400);
+    }
+
+    #[test]
+    fn empty_lines_before_a_request_are_skipped_rfc_9112_2_2() {
+        let mut scanner = HeadScanner::new(HeadLimits::default());
+        assert_eq!(scanner.find_end(b"\r\n\r\n"), Ok(None));
+        assert!(!scanner.has_begun());
+        let span = scanner.find_end(b"\r\n\r\nA\r\nB\r\n\r\nrest").unwrap();
+        assert_eq!(span, Some(HeadSpan { start: 4, end: 12 }));
+        assert!(scanner.has_begun());
+    }
+
+    fn pieces() -> impl Strategy<Value = Vec<u8>> {
+        let pieces: Vec<&[u8]> = vec![
+            b"\r\n",
+            b"\r",
+            b"\n",
+            b" ",
+            b"\t",
+            b"\0",
+            b":",
+            b"A",
+            b"GET / HTTP/1.1\r\n",
+            b"A: b\r\n",
+            b"\r\n\r\n",
+        ];
+        let piece = proptest::sample::select(pieces);
+        proptest::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn a_head_ends_at_the_same_byte_for_any_segmentation(
+            bytes in pieces(), cuts in proptest::collection::vec(0usize..60, 0..6),
+        ) {
+            let limits = HeadLimits { bytes: 50, ..HeadLimits::default() };
+            let whole = HeadScanner::new(limits).find_end(&bytes);
+            let mut ends: Vec<usize> = cuts.iter().map(|c| (*c).min(bytes.len())).collect();
+            ends.sort_unstable();
+            ends.push(bytes.len());
+            let mut scanner = HeadScanner::new(limits);
+            let mut found = Ok(None);
+            for end in ends {
+                found = scanner.find_end(&bytes[..end]);
+                if found != Ok(None) { break; }
+            }
+            prop_assert_eq!(&found, &whole);
+            if let Ok(Some(span)) = found {
+                // Never panics; a passed head is one that httparse takes too.
+                let head = &bytes[span.start..span.end];
+                if check(head).is_ok() {
+                    let mut fields = [httparse::EMPTY_HEADER; 64];
+                    let mut request = httparse::Request::new(&mut fields);
+                    prop_assert!(request.parse(head).unwrap().is_complete());
+                }
+            }
+        }
+    }
+}
