@@ -3,8 +3,11 @@
 //! Nothing here does I/O or reads a clock: messages and `now` come in,
 //! decisions with their reasons go out.
 
+pub mod cache_control;
 pub mod chunked;
+pub mod date;
 pub mod framing;
+pub mod freshness;
 pub mod head;
 pub mod policy;
 pub mod target;
