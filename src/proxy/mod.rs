@@ -1,6 +1,7 @@
 //! Floor 3: listeners, transactions, origins and fills.
 
 pub mod cache_status;
+pub mod h1;
 pub mod outcome;
 
 pub use outcome::{Ended, Finish, Outcome, Route};

@@ -1,0 +1,163 @@
+//! One request's head: tokens by httparse, every rule of framing and of the
+//! target by `http`.
+
+use super::error::RequestError;
+use super::options::ConnOptions;
+use super::write::Asker;
+use crate::http::framing::{self, BodyFraming};
+use crate::http::head::check_request_head;
+use crate::http::target::{self, RequestUrl, Target, TargetInput};
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT, TE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+
+/// Fields parsed on the stack; longer heads pay for a vector.
+const FIELDS: usize = 48;
+
+/// The name by which HTTP/1.0 clients ask a proxy to keep the connection.
+pub(super) const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// A request whose head has passed every check.
+#[derive(Clone, Debug)]
+pub struct RequestHead {
+    /// Any token; unknown methods pass through the proxy.
+    pub method: Method,
+    /// HTTP/1.0 or HTTP/1.1.
+    pub version: Version,
+    /// What is asked for, by the form it was asked in.
+    pub target: Target,
+    /// Every field as received, hop-by-hop ones too.
+    pub headers: HeaderMap,
+    /// How the body ends.
+    pub framing: BodyFraming,
+    /// Bytes of the head, its last CRLF included.
+    pub bytes: u64,
+}
+
+impl RequestHead {
+    /// The effective URL; none for CONNECT.
+    #[must_use]
+    pub fn url(&self) -> Option<&RequestUrl> {
+        self.target.url()
+    }
+
+    /// Whether a body follows, be it an empty one.
+    #[must_use]
+    pub fn has_body(&self) -> bool {
+        self.framing != BodyFraming::None
+    }
+
+    /// Whether the client waits for a 100 before it sends its body. An
+    /// HTTP/1.0 client can't, whatever it says (RFC 9110 10.1.1).
+    #[must_use]
+    pub fn expects_continue(&self) -> bool {
+        self.version == Version::HTTP_11 && self.has_body() && self.headers.contains_key(EXPECT)
+    }
+}
+
+/// Reads a head that ends in an empty line.
+pub(super) fn parse(
+    bytes: &Bytes,
+    options: &ConnOptions,
+) -> Result<(RequestHead, Asker), RequestError> {
+    check_request_head(bytes, &options.head)?;
+    let mut few = [httparse::EMPTY_HEADER; FIELDS];
+    let mut request = httparse::Request::new(&mut few);
+    match request.parse(bytes) {
+        Err(httparse::Error::TooManyHeaders) => {}
+        result => {
+            result.map_err(token)?;
+            return assemble(&request, bytes, options);
+        }
+    }
+    let mut many = vec![httparse::EMPTY_HEADER; options.head.fields];
+    let mut request = httparse::Request::new(&mut many);
+    request.parse(bytes).map_err(token)?;
+    assemble(&request, bytes, options)
+}
+
+fn assemble(
+    request: &httparse::Request<'_, '_>,
+    bytes: &Bytes,
+    options: &ConnOptions,
+) -> Result<(RequestHead, Asker), RequestError> {
+    let method = request.method.unwrap_or_default();
+    let method = Method::from_bytes(method.as_bytes()).map_err(token)?;
+    let version = match request.version {
+        Some(0) => Version::HTTP_10,
+        _ => Version::HTTP_11,
+    };
+    let headers = header_map(request.headers, bytes)?;
+    let target = target::parse(&TargetInput {
+        method: &method,
+        target: request.path.unwrap_or_default().as_bytes(),
+        version,
+        headers: &headers,
+        scheme: options.scheme,
+    })?;
+    let framing = framing::request_framing(version, &headers)?;
+    refuse_expectation(version, &headers)?;
+    let asker = asker(&method, version, &headers);
+    let head = RequestHead {
+        method,
+        version,
+        target,
+        headers,
+        framing,
+        bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+    };
+    Ok((head, asker))
+}
+
+/// Values are slices of the head's bytes, not copies.
+fn header_map(fields: &[httparse::Header<'_>], bytes: &Bytes) -> Result<HeaderMap, RequestError> {
+    let mut map = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(token)?;
+        let value = if field.value.is_empty() {
+            HeaderValue::from_static("")
+        } else {
+            HeaderValue::from_maybe_shared(bytes.slice_ref(field.value)).map_err(token)?
+        };
+        map.try_append(name, value).map_err(token)?;
+    }
+    Ok(map)
+}
+
+/// The only expectation there is, is 100-continue (RFC 9110 10.1.1).
+fn refuse_expectation(version: Version, headers: &HeaderMap) -> Result<(), RequestError> {
+    let mut lines = headers.get_all(EXPECT).iter();
+    let known = lines.all(|line| line.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    if known || version == Version::HTTP_10 {
+        return Ok(());
+    }
+    Err(RequestError::Expectation)
+}
+
+fn asker(method: &Method, version: Version, headers: &HeaderMap) -> Asker {
+    let minor = u8::from(version == Version::HTTP_11);
+    let proxy_connection = headers.contains_key(&PROXY_CONNECTION);
+    let says = |option| {
+        names_option(headers, &CONNECTION, option)
+            || (!headers.contains_key(CONNECTION)
+                && names_option(headers, &PROXY_CONNECTION, option))
+    };
+    Asker {
+        minor,
+        is_head: *method == Method::HEAD,
+        keep_alive: !says("close") && (minor == 1 || says("keep-alive")),
+        proxy_connection,
+        takes_trailers: names_option(headers, &TE, "trailers"),
+    }
+}
+
+/// Whether a comma-separated list holds a token, in any of the field's lines.
+fn names_option(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    let lines = headers.get_all(name).iter();
+    let mut members = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    members.any(|member| member.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+fn token(cause: impl ToString) -> RequestError {
+    RequestError::Token(cause.to_string())
+}
