@@ -1,0 +1,161 @@
+//! Sockets that clients connect to: one a port and thread, sharing the port.
+
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+
+/// How sockets are opened.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenOptions {
+    /// Connections that wait to be accepted (`net.listen_backlog`); the kernel
+    /// caps it by somaxconn.
+    pub backlog: i32,
+    /// How many sockets share each port: one a thread.
+    pub shares: usize,
+}
+
+/// A port could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Another server listens there, maybe another of ours.
+    #[error("port {port} on {ip} is taken by another server")]
+    Taken {
+        /// The address asked for.
+        ip: IpAddr,
+        /// The port asked for.
+        port: u16,
+    },
+    /// The system refused.
+    #[error("can't listen on {address}: {cause}")]
+    System {
+        /// The address asked for.
+        address: SocketAddr,
+        /// Its reason.
+        cause: io::Error,
+    },
+}
+
+/// The sockets of one port.
+#[derive(Debug)]
+pub struct Listeners {
+    /// The address bound, with the port the system chose for port 0.
+    pub address: SocketAddr,
+    /// One a thread.
+    pub sockets: Vec<TcpListener>,
+}
+
+/// Listens on `address`, by `options.shares` sockets.
+///
+/// `SO_REUSEPORT` would let two servers share a port by mistake, each with half
+/// of the connections; so the port is first bound without it, which fails when
+/// anybody listens there.
+///
+/// # Errors
+/// [`ListenError::Taken`] if the port is in use, [`ListenError::System`] for
+/// everything else the system objects to.
+pub fn listen(address: SocketAddr, options: ListenOptions) -> Result<Listeners, ListenError> {
+    probe(address)?;
+    let first = open(address, options.backlog).map_err(|cause| named(address, cause))?;
+    let bound = first.local_addr().map_err(|cause| named(address, cause))?;
+    let mut sockets = vec![first];
+    while sockets.len() < options.shares {
+        let next = open(bound, options.backlog).map_err(|cause| named(bound, cause))?;
+        sockets.push(next);
+    }
+    Ok(Listeners {
+        address: bound,
+        sockets,
+    })
+}
+
+/// The address that reaches a listener from this machine: what is bound to any
+/// address answers on loopback.
+#[must_use]
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        return SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port());
+    }
+    address
+}
+
+fn probe(address: SocketAddr) -> Result<(), ListenError> {
+    if address.port() == 0 {
+        return Ok(());
+    }
+    let bind = || -> io::Result<()> { socket(address)?.bind(&address.into()) };
+    bind().map_err(|cause| named(address, cause))
+}
+
+fn open(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+    let socket = socket(address)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// A socket that takes a port whose last connections are in TIME_WAIT, but not
+/// one that is listened on.
+fn socket(address: SocketAddr) -> io::Result<Socket> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        // A dual-stack socket would take the IPv4 port too.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    Ok(socket)
+}
+
+fn named(address: SocketAddr, cause: io::Error) -> ListenError {
+    if cause.kind() == io::ErrorKind::AddrInUse {
+        return ListenError::Taken {
+            ip: address.ip(),
+            port: address.port(),
+        };
+    }
+    ListenError::System { address, cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: ListenOptions = ListenOptions {
+        backlog: 16,
+        shares: 2,
+    };
+
+    fn any_port() -> SocketAddr {
+        SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)
+    }
+
+    #[test]
+    fn shares_of_a_port_zero_have_one_port() {
+        let listeners = listen(any_port(), OPTIONS).unwrap();
+        assert_eq!(listeners.sockets.len(), 2);
+        for socket in &listeners.sockets {
+            assert_eq!(socket.local_addr().unwrap(), listeners.address);
+        }
+    }
+
+    #[test]
+    fn a_second_server_on_a_port_fails_by_name() {
+        let first = listen(any_port(), OPTIONS).unwrap();
+        let error = listen(first.address, OPTIONS).unwrap_err();
+        let port = first.address.port();
+        assert_eq!(
+            error.to_string(),
+            format!("port {port} on 127.0.0.1 is taken by another server")
+        );
+    }
+
+    #[test]
+    fn a_port_is_free_again_once_its_listeners_are_gone() {
+        let first = listen(any_port(), OPTIONS).unwrap();
+        let address = first.address;
+        drop(first);
+        assert_eq!(listen(address, OPTIONS).unwrap().address, address);
+    }
+}
