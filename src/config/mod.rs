@@ -4,5 +4,10 @@
 
 mod error;
 pub mod records;
+pub mod ip_allow;
+pub mod ip_range;
+pub mod nearest;
+pub mod place;
+pub mod remap;
 
 pub use error::{ConfigError, Findings};

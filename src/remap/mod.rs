@@ -1,1 +1,5 @@
 //! Floor 2: which rule a request takes, and what it becomes.
+
+mod target;
+
+pub use target::{HostRegex, PathPrefix, RemapOptions, TargetUrl};
