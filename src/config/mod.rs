@@ -3,11 +3,12 @@
 //! Nothing here opens a file or reads a clock.
 
 mod error;
-pub mod records;
 pub mod ip_allow;
 pub mod ip_range;
+pub mod methods;
 pub mod nearest;
 pub mod place;
+pub mod records;
 pub mod remap;
 
 pub use error::{ConfigError, Findings};

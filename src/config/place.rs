@@ -17,14 +17,14 @@ pub struct Place {
 
 impl Place {
     /// A fault found here: `token` is the wrong text (empty when something is
-    /// missing), `what` says what is wrong and why.
+    /// missing; cut after 80 characters), `what` says what is wrong and why.
     #[must_use]
-    pub fn error(&self, token: impl Into<String>, what: impl Into<String>) -> ConfigError {
+    pub fn error(&self, token: &str, what: impl Into<String>) -> ConfigError {
         ConfigError {
             file: Arc::clone(&self.file),
             line: self.line,
             column: self.column,
-            token: token.into(),
+            token: shortened(token),
             what: what.into(),
             help: None,
         }
@@ -38,6 +38,15 @@ impl Place {
             column: self.column.saturating_add(step),
             ..self.clone()
         }
+    }
+}
+
+/// A line may be a megabyte long; an error message may not.
+fn shortened(token: &str) -> String {
+    const LONGEST: usize = 80;
+    match token.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", token.get(..end).unwrap_or_default()),
+        None => token.to_owned(),
     }
 }
 
@@ -60,5 +69,17 @@ mod tests {
         };
         assert_eq!(place.right(7).to_string(), "remap.config:3:12");
         assert_eq!(place.right(usize::MAX).column, u32::MAX);
+    }
+
+    #[test]
+    fn an_error_shows_no_more_than_the_head_of_a_long_token() {
+        let place = Place {
+            file: "f".into(),
+            line: 1,
+            column: 1,
+        };
+        let error = place.error(&"é".repeat(1 << 20), "too long");
+        assert_eq!(error.token.chars().count(), 81);
+        assert_eq!(place.error("short", "wrong").token, "short");
     }
 }
