@@ -3,11 +3,14 @@
 //! The cache never sees a request or a setting's name: it takes options,
 //! keys and bytes.
 
+pub mod directory;
+pub mod format;
 pub mod inspect;
 pub mod key;
 pub mod object;
 pub mod options;
 pub mod ram;
+pub mod stripe;
 pub mod tier;
 
 pub use inspect::{CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus};
