@@ -4,5 +4,6 @@ pub mod admin;
 pub mod client;
 pub mod life;
 pub mod paths;
+pub mod persist;
 pub mod rpc;
 pub mod socket;

@@ -74,6 +74,17 @@ impl Fault {
         self.data = Some(data);
         self
     }
+
+    /// The lines of `data.errors`: what a configuration was refused for, each
+    /// with file, line and column.
+    pub fn findings(&self) -> impl Iterator<Item = &str> {
+        let errors = self
+            .data
+            .as_ref()
+            .and_then(|data| data["errors"].as_array());
+        let errors = errors.into_iter().flatten();
+        errors.filter_map(|error| error["text"].as_str())
+    }
 }
 
 /// A call to carry out.
