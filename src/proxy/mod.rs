@@ -2,8 +2,14 @@
 
 pub mod answer;
 pub mod cache_status;
+pub mod context;
 pub mod h1;
+pub mod life;
 pub mod listener;
 pub mod outcome;
+pub mod settings;
+pub mod snapshot;
 
+pub use context::WorkerContext;
 pub use outcome::{Ended, Finish, Outcome, Route};
+pub use snapshot::Snapshot;

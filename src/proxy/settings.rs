@@ -1,0 +1,199 @@
+//! Records as the options of the parts: the one place where their names meet.
+
+use super::h1::ConnOptions;
+use crate::config::records::Records;
+use crate::http::head::HeadLimits;
+use crate::http::policy::{
+    CachePolicy, CookieRule, NormalizeAcceptEncoding, RequiredHeaders, SetCookiePolicy,
+    WhenToRevalidate,
+};
+use std::time::Duration;
+
+/// Ports that CONNECT may reach (`http.connect_ports`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectPorts(Vec<(u16, u16)>);
+
+impl ConnectPorts {
+    /// Reads numbers and ranges separated by blanks or commas, or `*`. What is
+    /// neither allows nothing.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let words = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
+        Self(words.filter_map(port_range).collect())
+    }
+
+    /// Whether `port` is among them.
+    #[must_use]
+    pub fn allow(&self, port: u16) -> bool {
+        self.0
+            .iter()
+            .any(|(low, high)| (*low..=*high).contains(&port))
+    }
+}
+
+fn port_range(word: &str) -> Option<(u16, u16)> {
+    if word == "*" {
+        return Some((1, u16::MAX));
+    }
+    let (low, high) = word.split_once('-').unwrap_or((word, word));
+    Some((low.parse().ok()?, high.parse().ok()?))
+}
+
+/// The bounds of a client connection.
+#[must_use]
+pub fn conn_options(records: &Records) -> ConnOptions {
+    let bytes = size(records.http_request_header_max_size);
+    ConnOptions {
+        head: HeadLimits {
+            bytes,
+            ..HeadLimits::default()
+        },
+        first_byte: seconds(records.http_accept_no_activity_timeout),
+        idle: seconds(records.http_keep_alive_no_activity_timeout_in),
+        stall: seconds(records.http_transaction_no_activity_timeout_in),
+        keep_alive: records.http_keep_alive_enabled_in != 0,
+        ..ConnOptions::default()
+    }
+}
+
+/// The rules of storing and reuse.
+#[must_use]
+pub fn cache_policy(records: &Records) -> CachePolicy {
+    CachePolicy {
+        enabled: records.http_cache_http != 0,
+        ignore_client_no_cache: records.http_cache_ignore_client_no_cache != 0,
+        ims_on_client_no_cache: records.http_cache_ims_on_client_no_cache != 0,
+        ignore_client_max_age: records.http_cache_ignore_client_cc_max_age != 0,
+        ignore_server_no_cache: records.http_cache_ignore_server_no_cache != 0,
+        ignore_authentication: records.http_cache_ignore_authentication != 0,
+        cookies: cookie_rule(records.http_cache_cache_responses_to_cookies),
+        set_cookie: set_cookie(&records.http_cache_set_cookie),
+        cache_dynamic: records.http_cache_cache_urls_that_look_dynamic != 0,
+        required_headers: required_headers(records.http_cache_required_headers),
+        when_to_revalidate: when_to_revalidate(records.http_cache_when_to_revalidate),
+        heuristic_min: count(records.http_cache_heuristic_min_lifetime),
+        heuristic_max: count(records.http_cache_heuristic_max_lifetime),
+        heuristic_lm_factor: records.http_cache_heuristic_lm_factor,
+        guaranteed_min: count(records.http_cache_guaranteed_min_lifetime),
+        guaranteed_max: count(records.http_cache_guaranteed_max_lifetime),
+        max_stale_age: count(records.http_cache_max_stale_age),
+        stale_on_error: records.http_negative_revalidating_enabled != 0,
+        stale_on_error_statuses: statuses(&records.http_negative_revalidating_list),
+        negative: negative(records),
+        range_lookup: records.http_cache_range_lookup != 0,
+        range_write: records.http_cache_range_write != 0,
+        normalize_accept_encoding: normalize(records.http_normalize_ae),
+    }
+}
+
+fn cookie_rule(value: i64) -> CookieRule {
+    match value {
+        0 => CookieRule::Nothing,
+        2 => CookieRule::Images,
+        3 => CookieRule::NotText,
+        4 => CookieRule::NotTextUnlessPublic,
+        _ => CookieRule::Anything,
+    }
+}
+
+fn set_cookie(value: &str) -> SetCookiePolicy {
+    match value {
+        "keep" => SetCookiePolicy::Keep,
+        "no-store" => SetCookiePolicy::NoStore,
+        _ => SetCookiePolicy::Strip,
+    }
+}
+
+fn required_headers(value: i64) -> RequiredHeaders {
+    match value {
+        1 => RequiredHeaders::LifetimeOrLastModified,
+        2 => RequiredHeaders::Lifetime,
+        _ => RequiredHeaders::Nothing,
+    }
+}
+
+fn when_to_revalidate(value: i64) -> WhenToRevalidate {
+    match value {
+        1 => WhenToRevalidate::HeuristicIsStale,
+        2 => WhenToRevalidate::Always,
+        3 => WhenToRevalidate::Never,
+        4 => WhenToRevalidate::ExpiredOrClientIms,
+        _ => WhenToRevalidate::Expired,
+    }
+}
+
+fn normalize(value: i64) -> NormalizeAcceptEncoding {
+    match value {
+        1 => NormalizeAcceptEncoding::Gzip,
+        2 => NormalizeAcceptEncoding::Brotli,
+        3..=5 => NormalizeAcceptEncoding::BrotliAndGzip,
+        _ => NormalizeAcceptEncoding::Verbatim,
+    }
+}
+
+fn negative(records: &Records) -> Vec<(u16, u64)> {
+    if records.http_negative_caching_enabled == 0 {
+        return Vec::new();
+    }
+    let lifetime = count(records.http_negative_caching_lifetime);
+    let statuses = statuses(&records.http_negative_caching_list);
+    statuses
+        .into_iter()
+        .map(|status| (status, lifetime))
+        .collect()
+}
+
+fn statuses(text: &str) -> Vec<u16> {
+    let words = text.split([' ', '\t', ',']);
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+/// A record in seconds; a negative one is none.
+pub(super) fn seconds(value: i64) -> Duration {
+    Duration::from_secs(count(value))
+}
+
+/// A record that counts; a negative one counts nothing.
+pub(super) fn count(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+fn size(value: i64) -> usize {
+    usize::try_from(value).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_records_give_the_default_policy() {
+        let records = Records::default();
+        let expected = CachePolicy {
+            normalize_accept_encoding: normalize(records.http_normalize_ae),
+            range_lookup: records.http_cache_range_lookup != 0,
+            ..CachePolicy::default()
+        };
+        assert_eq!(cache_policy(&records), expected);
+    }
+
+    #[test]
+    fn connect_ports_are_numbers_ranges_or_all() {
+        let ports = ConnectPorts::parse("443, 8000-8010 x 70000");
+        for (port, allowed) in [(443, true), (8005, true), (8011, false), (25, false)] {
+            assert_eq!(ports.allow(port), allowed, "{port}");
+        }
+        assert!(ConnectPorts::parse("*").allow(25));
+        assert!(!ConnectPorts::parse("").allow(443));
+    }
+
+    #[test]
+    fn negative_caching_gives_its_lifetime_to_its_statuses_only_when_enabled() {
+        let mut records = Records::default();
+        assert_eq!(cache_policy(&records).negative, []);
+        records.http_negative_caching_enabled = 1;
+        records.http_negative_caching_list = "404 502".into();
+        records.http_negative_caching_lifetime = 7;
+        assert_eq!(cache_policy(&records).negative, [(404, 7), (502, 7)]);
+    }
+}
