@@ -6,15 +6,21 @@
 pub mod directory;
 pub mod format;
 pub mod inspect;
+mod invalidation;
 pub mod key;
 pub mod object;
 pub mod options;
 pub mod ram;
+pub mod store;
 pub mod stripe;
 pub mod tier;
 
 pub use inspect::{CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus};
 pub use key::CacheKey;
-pub use object::{BodyError, Miss, NewObject, NotStored, ObjectKind, PurgeError};
+pub use object::{
+    BodyError, BodyReader, CopyRef, Hit, Miss, NewObject, NotStored, ObjectKind, ObjectWriter,
+    PurgeError,
+};
 pub use options::{AioMode, CacheOptions, RamOptions, SpanOptions};
+pub use store::Cache;
 pub use tier::{SpanTier, Tier};

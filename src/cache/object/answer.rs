@@ -48,6 +48,9 @@ pub enum NotStored {
     /// cache can hold.
     #[error("the object is too large")]
     TooLarge,
+    /// There is only RAM, and its seen filter has not met the key before.
+    #[error("the RAM cache waits for the key to come by again")]
+    FirstSight,
     /// The metadata is longer than one fragment.
     #[error("the metadata is too long")]
     MetaTooLong,

@@ -1,5 +1,14 @@
 //! Objects as the cache's users see them: what a read gives and a store takes.
 
 mod answer;
+mod gather;
+mod hit;
+mod reader;
+mod stored;
+mod writer;
 
 pub use answer::{BodyError, Miss, NewObject, NotStored, ObjectKind, PurgeError};
+pub use hit::{CopyRef, Hit};
+pub use reader::BodyReader;
+pub(super) use stored::Stored;
+pub use writer::ObjectWriter;

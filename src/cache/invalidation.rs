@@ -1,0 +1,10 @@
+//! Epochs and the rules of purges and removals: nothing dead comes back.
+//!
+//! Every fill remembers the epoch at which it began. A purge or a removal
+//! takes the next epoch for its key, and what began before is dead.
+
+mod rules;
+mod state;
+
+pub(super) use rules::Rules;
+pub(super) use state::State;

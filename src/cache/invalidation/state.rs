@@ -1,0 +1,181 @@
+//! The small durable state: who we are, epochs, purges that are not finished.
+//!
+//! It lies in sled under the state directory. Losing it never lets an old
+//! object come back: stripes that know another instance are suspect.
+
+use crate::base::prng::system_u128;
+use std::path::Path;
+
+/// Epochs that are reserved at a time, so that taking one writes nothing.
+const EPOCHS_AHEAD: u64 = 1 << 20;
+/// Bytes that sled may keep in memory.
+const SLED_CACHE: u64 = 4 << 20;
+
+const INSTANCE: &str = "instance";
+const RUN: &str = "run";
+const EPOCH: &str = "epoch";
+
+/// Why the state can't be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StateError {
+    /// sled's word.
+    #[error("state: {0}")]
+    Sled(#[from] sled::Error),
+}
+
+/// The open state; cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    db: sled::Db,
+    purges: sled::Tree,
+    /// Names the installation.
+    pub(crate) instance: u128,
+    /// Counts the starts.
+    pub(crate) run: u64,
+    /// All epochs handed out by earlier runs are below or at this one.
+    pub(crate) epoch: u64,
+}
+
+impl State {
+    /// Opens the state in `dir`, or one that lives only as long as this
+    /// process, and counts this start.
+    ///
+    /// # Errors
+    /// When it is damaged, locked, or the directory can't be written.
+    pub(crate) fn open(dir: Option<&Path>) -> Result<Self, StateError> {
+        let config = sled::Config::new().cache_capacity(SLED_CACHE);
+        let config = match dir {
+            Some(dir) => config.path(dir.join("cache-state")),
+            None => config.temporary(true),
+        };
+        let db = config.open()?;
+        let instance = match number(&db, INSTANCE)? {
+            Some(known) => known,
+            None => system_u128(),
+        };
+        let run = small(number(&db, RUN)?) + 1;
+        let epoch = small(number(&db, EPOCH)?);
+        put(&db, INSTANCE, instance)?;
+        put(&db, RUN, u128::from(run))?;
+        put(&db, EPOCH, u128::from(epoch + EPOCHS_AHEAD))?;
+        db.flush()?;
+        Ok(Self {
+            purges: db.open_tree("purges")?,
+            db,
+            instance,
+            run,
+            epoch,
+        })
+    }
+
+    /// Keeps the reserve of epochs ahead of `epoch`.
+    ///
+    /// # Errors
+    /// When it can't be made durable.
+    pub(crate) fn reserve_epochs(&self, epoch: u64) -> Result<(), StateError> {
+        let reserved = small(number(&self.db, EPOCH)?);
+        if epoch + EPOCHS_AHEAD / 2 > reserved {
+            put(&self.db, EPOCH, u128::from(epoch + EPOCHS_AHEAD))?;
+            self.db.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the purge of `key` at `epoch` down; it is durable on return.
+    ///
+    /// # Errors
+    /// When it can't be made durable.
+    pub(crate) fn begin_purge(&self, key: u128, epoch: u64) -> Result<(), StateError> {
+        self.purges
+            .insert(key.to_le_bytes(), &epoch.to_le_bytes())?;
+        self.reserve_epochs(epoch)?;
+        self.db.flush()?;
+        Ok(())
+    }
+
+    /// Forgets a purge whose entries are gone for good, unless a newer one of
+    /// the same key has come.
+    ///
+    /// # Errors
+    /// When the state can't be written.
+    pub(crate) fn end_purge(&self, key: u128, epoch: u64) -> Result<(), StateError> {
+        let (key, epoch) = (key.to_le_bytes(), epoch.to_le_bytes());
+        // A newer purge of the key stays: it is no error that this one lost.
+        drop(
+            self.purges
+                .compare_and_swap(key, Some(&epoch), None::<&[u8]>)?,
+        );
+        Ok(())
+    }
+
+    /// Purges that earlier runs began: key and epoch.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub(crate) fn unfinished_purges(&self) -> Result<Vec<(u128, u64)>, StateError> {
+        let mut purges = Vec::new();
+        for row in &self.purges {
+            let (key, epoch) = row?;
+            let key = key.as_ref().try_into().map(u128::from_le_bytes);
+            let epoch = epoch.as_ref().try_into().map(u64::from_le_bytes);
+            if let (Ok(key), Ok(epoch)) = (key, epoch) {
+                purges.push((key, epoch));
+            }
+        }
+        Ok(purges)
+    }
+}
+
+fn number(db: &sled::Db, name: &str) -> Result<Option<u128>, StateError> {
+    let bytes = db.get(name)?;
+    Ok(bytes.and_then(|bytes| Some(u128::from_le_bytes(bytes.as_ref().try_into().ok()?))))
+}
+
+fn put(db: &sled::Db, name: &str, value: u128) -> Result<(), StateError> {
+    db.insert(name, &value.to_le_bytes())?;
+    Ok(())
+}
+
+fn small(number: Option<u128>) -> u64 {
+    number.map_or(0, |number| u64::try_from(number).unwrap_or(u64::MAX / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installation_keeps_its_name_and_counts_its_starts() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = State::open(Some(dir.path())).unwrap();
+        let (instance, run) = (first.instance, first.run);
+        drop(first);
+        let second = State::open(Some(dir.path())).unwrap();
+        assert_eq!((second.instance, second.run), (instance, run + 1));
+        assert_ne!(State::open(None).unwrap().instance, instance);
+    }
+
+    #[test]
+    fn a_later_run_never_takes_an_epoch_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = State::open(Some(dir.path())).unwrap();
+        let used = first.epoch + EPOCHS_AHEAD * 3;
+        first.reserve_epochs(used).unwrap();
+        drop(first);
+        assert!(State::open(Some(dir.path())).unwrap().epoch >= used);
+    }
+
+    #[test]
+    fn a_purge_is_unfinished_until_it_ends_and_an_older_end_leaves_a_newer_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Some(dir.path())).unwrap();
+        state.begin_purge(1, 10).unwrap();
+        state.begin_purge(2, 11).unwrap();
+        state.begin_purge(1, 12).unwrap();
+        state.end_purge(1, 10).unwrap();
+        state.end_purge(2, 11).unwrap();
+        drop(state);
+        let again = State::open(Some(dir.path())).unwrap();
+        assert_eq!(again.unfinished_purges().unwrap(), vec![(1, 12)]);
+    }
+}

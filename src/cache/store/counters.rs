@@ -1,0 +1,92 @@
+//! The cache's counters: several sets of cells, so that threads don't share.
+
+use crate::cache::object::{NotStored, ObjectKind};
+use crate::cache::tier::Tier;
+use crate::metrics::{Cells, Metric, Registry};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Sets of cells; threads beyond it share.
+const SETS: usize = 16;
+
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SETS;
+}
+
+/// What the façade counts.
+#[derive(Debug)]
+pub(super) struct Counters {
+    sets: Box<[Arc<Cells>]>,
+    gauges: Arc<Cells>,
+}
+
+impl Counters {
+    pub(super) fn new(registry: &Registry) -> Self {
+        Self {
+            sets: (0..SETS).map(|_| registry.cells()).collect(),
+            gauges: registry.cells(),
+        }
+    }
+
+    pub(super) fn add(&self, metric: Metric, n: u64) {
+        self.mine().add(metric, n);
+    }
+
+    pub(super) fn sub(&self, metric: Metric, n: u64) {
+        self.mine().sub(metric, n);
+    }
+
+    /// Sets a gauge that only [`Counters::set`] touches.
+    pub(super) fn set(&self, metric: Metric, value: u64) {
+        self.gauges.set(metric, value);
+    }
+
+    /// Counts a read by where its head came from: objects once in the sum and
+    /// once in their tier, markers nowhere.
+    pub(super) fn read(&self, tier: Tier, kind: ObjectKind) {
+        let cells = self.mine();
+        if tier == Tier::Ram {
+            cells.add(Metric::CacheRamCacheHits, 1);
+        }
+        if kind == ObjectKind::Object {
+            cells.add(Metric::CacheReadSuccess, 1);
+            cells.add(tier.read_success(), 1);
+        }
+    }
+
+    pub(super) fn write(&self, outcome: Result<(), NotStored>) {
+        match outcome {
+            Ok(()) => self.add(Metric::CacheWriteSuccess, 1),
+            Err(no) => {
+                self.add(Metric::CacheWriteFailure, 1);
+                if no == NotStored::Backlog {
+                    self.add(Metric::CacheWriteBacklogFailure, 1);
+                }
+            }
+        }
+    }
+
+    pub(super) fn update(&self, done: bool) {
+        let metric = if done {
+            Metric::CacheUpdateSuccess
+        } else {
+            Metric::CacheUpdateFailure
+        };
+        self.add(metric, 1);
+    }
+
+    pub(super) fn remove(&self, found: bool) {
+        let metric = if found {
+            Metric::CacheRemoveSuccess
+        } else {
+            Metric::CacheRemoveFailure
+        };
+        self.add(metric, 1);
+    }
+
+    fn mine(&self) -> &Cells {
+        &self.sets[MINE.with(|mine| *mine)]
+    }
+}
