@@ -1,0 +1,191 @@
+//! One fetch shared by many requests: a writer, and followers on any thread.
+//!
+//! ```text
+//! Heading ─┬→ Streaming ─┬→ Done
+//!          ├→ Refreshed  └→ Failed
+//!          ├→ Uncacheable
+//!          └→ Failed
+//! ```
+//!
+//! Followers are woken by events, never polled. Memory is bounded: a fill holds
+//! the last [`FillLimits::window`] bytes of its body. The writer goes at the
+//! pace of the fastest follower; one that falls out of the window waits for
+//! the end and reads the rest from the cache. A writer that is dropped wakes
+//! everybody with a failure.
+
+mod reader;
+mod table;
+mod writer;
+
+pub use reader::{FillReader, HeadEvent, Next};
+pub use table::{Claim, FillTable};
+pub use writer::{FillBody, FillWriter};
+
+use super::outcome::Outcome;
+use bytes::Bytes;
+use http::StatusCode;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The bounds of fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillLimits {
+    /// Bytes of body that one fill keeps in memory.
+    pub window: u64,
+    /// Keys remembered as uncacheable.
+    pub remembered: usize,
+    /// How long they are remembered.
+    pub memory: Duration,
+}
+
+impl Default for FillLimits {
+    fn default() -> Self {
+        Self {
+            window: 4 << 20,
+            remembered: 65_536,
+            memory: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why a fill failed, for each of those who waited for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The outcome it makes of their transactions.
+    pub outcome: Outcome,
+    /// The status to answer with while nothing was sent.
+    pub status: StatusCode,
+    /// What happened, in words.
+    pub detail: Arc<str>,
+}
+
+impl Failure {
+    /// The writer went away: whoever still needs the object claims it anew.
+    fn abandoned() -> Self {
+        Self {
+            outcome: Outcome::ClientAbort,
+            status: StatusCode::BAD_GATEWAY,
+            detail: "the fill was abandoned".into(),
+        }
+    }
+
+    /// Whether nobody is to blame but the writer's own client.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.outcome == Outcome::ClientAbort
+    }
+}
+
+/// Where a fill stands. `H` is what the head tells.
+#[derive(Debug)]
+enum Phase<H> {
+    Heading,
+    Streaming(Arc<H>),
+    Done(Arc<H>),
+    Refreshed,
+    Uncacheable,
+    Failed(Failure),
+}
+
+impl<H> Phase<H> {
+    const fn is_over(&self) -> bool {
+        !matches!(self, Self::Heading | Self::Streaming(_))
+    }
+}
+
+/// The state that writer and followers share; its lock is held for memory work
+/// only.
+#[derive(Debug)]
+struct Shared<H> {
+    phase: Phase<H>,
+    chunks: VecDeque<Bytes>,
+    /// Where the first chunk held begins, in bytes of the body.
+    base: u64,
+    /// Bytes of the body that have come.
+    total: u64,
+    /// Where each follower reads; `None` for one that left, or fell behind.
+    positions: Vec<Option<u64>>,
+    /// Followers that have not left, those behind too.
+    followers: usize,
+}
+
+impl<H> Shared<H> {
+    /// The place of the follower that is furthest.
+    fn fastest(&self) -> Option<u64> {
+        self.positions.iter().copied().flatten().max()
+    }
+
+    /// Appends a chunk, unless the fastest follower would lose a byte of what
+    /// `window` bytes can hold.
+    fn append(&mut self, chunk: &Bytes, window: u64) -> bool {
+        let fastest = self.fastest();
+        let ahead = fastest.map_or(0, |at| self.total - at);
+        if ahead > 0 && ahead + bytes(chunk) > window {
+            return false;
+        }
+        self.chunks.push_back(chunk.clone());
+        self.total += bytes(chunk);
+        self.trim(window, fastest.unwrap_or(self.total));
+        true
+    }
+
+    /// Lets go of what lies before `needed` and is more than `window` bytes old.
+    fn trim(&mut self, window: u64, needed: u64) {
+        while self.total - self.base > window {
+            let first = self.chunks.front().map_or(0, bytes);
+            if first == 0 || self.base + first > needed {
+                return;
+            }
+            self.chunks.pop_front();
+            self.base += first;
+        }
+    }
+}
+
+/// One shared fetch.
+#[derive(Debug)]
+struct Fill<H> {
+    shared: Mutex<Shared<H>>,
+    /// Tells followers: more, or another phase.
+    more: Notify,
+    /// Tells the writer: a follower went on, or left.
+    room: Notify,
+}
+
+impl<H> Fill<H> {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            shared: Mutex::new(Shared {
+                phase: Phase::Heading,
+                chunks: VecDeque::new(),
+                base: 0,
+                total: 0,
+                positions: Vec::new(),
+                followers: 0,
+            }),
+            more: Notify::new(),
+            room: Notify::new(),
+        })
+    }
+
+    /// Ends the fill, unless it has ended, and wakes everybody.
+    fn end(&self, phase: Phase<H>) {
+        let mut shared = self.shared.lock();
+        if !shared.phase.is_over() {
+            shared.phase = phase;
+        }
+        drop(shared);
+        self.more.notify_waiters();
+    }
+}
+
+fn bytes(chunk: &Bytes) -> u64 {
+    u64::try_from(chunk.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,156 @@
+//! The side of a fill that follows.
+
+use super::{Failure, Fill, Phase, Shared, bytes};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// What came of the head.
+#[derive(Debug)]
+pub enum HeadEvent<H> {
+    /// It can be judged, and its body read.
+    Head(Arc<H>),
+    /// The stored response was validated: look into the cache again.
+    Refreshed,
+    /// It can't be shared: fetch for yourself.
+    Uncacheable,
+    /// None came.
+    Failed(Failure),
+}
+
+/// What came of the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// A part of it.
+    Data(Bytes),
+    /// Its end: everything was handed out.
+    End,
+    /// This follower fell out of the window, and the fill is done: the rest,
+    /// from this byte on, is in the cache or nowhere.
+    Behind(u64),
+    /// It broke off.
+    Failed(Failure),
+}
+
+/// A follower of a fill. Dropped, it leaves.
+#[derive(Debug)]
+pub struct FillReader<H> {
+    fill: Arc<Fill<H>>,
+    id: usize,
+    at: u64,
+}
+
+impl<H> FillReader<H> {
+    pub(super) fn join(fill: &Arc<Fill<H>>) -> Self {
+        let mut shared = fill.shared.lock();
+        let id = shared.positions.len();
+        shared.positions.push(Some(0));
+        shared.followers += 1;
+        drop(shared);
+        Self {
+            fill: Arc::clone(fill),
+            id,
+            at: 0,
+        }
+    }
+
+    /// Waits for the head, or for the news that there is none.
+    pub async fn head(&mut self) -> HeadEvent<H> {
+        self.when(|shared, _| match &shared.phase {
+            Phase::Heading => None,
+            Phase::Streaming(head) | Phase::Done(head) => Some(HeadEvent::Head(Arc::clone(head))),
+            Phase::Refreshed => Some(HeadEvent::Refreshed),
+            Phase::Uncacheable => Some(HeadEvent::Uncacheable),
+            Phase::Failed(failure) => Some(HeadEvent::Failed(failure.clone())),
+        })
+        .await
+    }
+
+    /// Waits for the next part of the body. Cancel-safe.
+    pub async fn next(&mut self) -> Next {
+        let id = self.id;
+        let next = self.when(|shared, at| take(shared, at, id)).await;
+        self.fill.room.notify_one();
+        next
+    }
+
+    /// The next part, if it is there already.
+    pub fn now(&mut self) -> Option<Next> {
+        let mut shared = self.fill.shared.lock();
+        let next = take(&mut shared, &mut self.at, self.id);
+        drop(shared);
+        self.fill.room.notify_one();
+        next
+    }
+
+    /// Asks `what` now and after each event, until it has an answer.
+    async fn when<T>(&mut self, mut what: impl FnMut(&mut Shared<H>, &mut u64) -> Option<T>) -> T {
+        let fill = Arc::clone(&self.fill);
+        loop {
+            let more = fill.more.notified();
+            let mut more = std::pin::pin!(more);
+            more.as_mut().enable();
+            if let Some(answer) = what(&mut fill.shared.lock(), &mut self.at) {
+                return answer;
+            }
+            // One that fell behind no longer holds the writer back.
+            fill.room.notify_one();
+            more.await;
+        }
+    }
+}
+
+/// The part at `at`, or how it ended there.
+fn take<H>(shared: &mut Shared<H>, at: &mut u64, id: usize) -> Option<Next> {
+    if *at < shared.base {
+        return behind(shared, *at, id);
+    }
+    if let Some(chunk) = chunk_at(shared, *at) {
+        *at += bytes(&chunk);
+        note(shared, id, Some(*at));
+        return Some(Next::Data(chunk));
+    }
+    match &shared.phase {
+        Phase::Done(_) => Some(Next::End),
+        Phase::Failed(failure) => Some(Next::Failed(failure.clone())),
+        Phase::Heading | Phase::Streaming(_) | Phase::Refreshed | Phase::Uncacheable => None,
+    }
+}
+
+/// Out of the window: nothing to be had before the fill is over.
+fn behind<H>(shared: &mut Shared<H>, at: u64, id: usize) -> Option<Next> {
+    note(shared, id, None);
+    match &shared.phase {
+        Phase::Done(_) => Some(Next::Behind(at)),
+        Phase::Failed(failure) => Some(Next::Failed(failure.clone())),
+        Phase::Heading | Phase::Streaming(_) | Phase::Refreshed | Phase::Uncacheable => None,
+    }
+}
+
+fn note<H>(shared: &mut Shared<H>, id: usize, position: Option<u64>) {
+    if let Some(slot) = shared.positions.get_mut(id) {
+        *slot = position;
+    }
+}
+
+/// The chunk that begins at `at`, or the rest of the one that holds it.
+fn chunk_at<H>(shared: &Shared<H>, at: u64) -> Option<Bytes> {
+    let mut skip = at - shared.base;
+    for chunk in &shared.chunks {
+        if skip < bytes(chunk) {
+            let skip = usize::try_from(skip).unwrap_or(chunk.len());
+            return Some(chunk.slice(skip..));
+        }
+        skip -= bytes(chunk);
+    }
+    None
+}
+
+impl<H> Drop for FillReader<H> {
+    fn drop(&mut self) {
+        let mut shared = self.fill.shared.lock();
+        note(&mut shared, self.id, None);
+        shared.followers -= 1;
+        drop(shared);
+        self.fill.room.notify_one();
+    }
+}

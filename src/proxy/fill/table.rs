@@ -1,0 +1,138 @@
+//! Which fills are under way, and which keys are known to be uncacheable.
+
+use super::{Fill, FillLimits, FillReader, FillWriter};
+use crate::base::clock::MonoTime;
+use crate::cache::CacheKey;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Parts of the table, each under a lock of its own.
+const SHARDS: usize = 64;
+
+/// What a request that needs an object becomes.
+#[derive(Debug)]
+pub enum Claim<H> {
+    /// The one that fetches.
+    Writer(FillWriter<H>),
+    /// One that waits for another's fetch.
+    Follower(FillReader<H>),
+    /// The key was uncacheable a while ago: it fetches for itself (hit-for-miss).
+    Remembered,
+}
+
+#[derive(Debug)]
+struct Shard<H> {
+    fills: HashMap<u128, (CacheKey, Arc<Fill<H>>)>,
+    uncacheable: HashMap<u128, MonoTime>,
+}
+
+impl<H> Default for Shard<H> {
+    fn default() -> Self {
+        Self {
+            fills: HashMap::new(),
+            uncacheable: HashMap::new(),
+        }
+    }
+}
+
+/// The fills under way, shared by all threads.
+#[derive(Debug)]
+pub struct FillTable<H> {
+    shards: Vec<Mutex<Shard<H>>>,
+    limits: FillLimits,
+}
+
+impl<H> FillTable<H> {
+    /// A table without fills.
+    #[must_use]
+    pub fn new(limits: FillLimits) -> Arc<Self> {
+        let shards = std::iter::repeat_with(Mutex::default).take(SHARDS);
+        Arc::new(Self {
+            shards: shards.collect(),
+            limits,
+        })
+    }
+
+    /// The bounds.
+    #[must_use]
+    pub const fn limits(&self) -> &FillLimits {
+        &self.limits
+    }
+
+    /// Takes part in the fill of `key`, or begins one.
+    #[must_use]
+    pub fn claim(self: &Arc<Self>, key: &CacheKey, now: MonoTime) -> Claim<H> {
+        let mut shard = self.shard(key).lock();
+        if shard
+            .uncacheable
+            .get(&key.hash())
+            .is_some_and(|until| *until > now)
+        {
+            return Claim::Remembered;
+        }
+        match shard.fills.get(&key.hash()) {
+            Some((held, fill)) if held == key => Claim::Follower(FillReader::join(fill)),
+            // Another key with the same hash: too rare for a second place.
+            Some(_) => Claim::Remembered,
+            None => {
+                let fill = Fill::new();
+                let entry = (key.clone(), Arc::clone(&fill));
+                shard.fills.insert(key.hash(), entry);
+                Claim::Writer(FillWriter::new(fill, Arc::clone(self), key.clone()))
+            }
+        }
+    }
+
+    /// Remembers that `key` is uncacheable, from `now` on for a while.
+    pub fn remember(&self, key: &CacheKey, now: MonoTime) {
+        let mut shard = self.shard(key).lock();
+        let room = (self.limits.remembered / SHARDS).max(1);
+        if shard.uncacheable.len() >= room {
+            shard.uncacheable.retain(|_, until| *until > now);
+        }
+        if shard.uncacheable.len() >= room {
+            // All are recent; forgetting them costs a few serialised fetches.
+            shard.uncacheable.clear();
+        }
+        let until = now.plus(self.limits.memory);
+        shard.uncacheable.insert(key.hash(), until);
+    }
+
+    /// A cacheable response has come: the memory was wrong.
+    pub fn forget(&self, key: &CacheKey) {
+        self.shard(key).lock().uncacheable.remove(&key.hash());
+    }
+
+    /// Fills under way.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.lock().fills.len()).sum()
+    }
+
+    /// Whether no fill is under way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered_len(&self) -> usize {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.lock().uncacheable.len()).sum()
+    }
+
+    /// Takes a fill that has ended off the table.
+    pub(super) fn release(&self, key: &CacheKey) {
+        self.shard(key).lock().fills.remove(&key.hash());
+    }
+
+    fn shard(&self, key: &CacheKey) -> &Mutex<Shard<H>> {
+        let count = u128::try_from(self.shards.len()).unwrap_or(1);
+        let index = usize::try_from(key.hash() % count).unwrap_or(0);
+        self.shards
+            .get(index)
+            .expect("the index is below the count")
+    }
+}

@@ -1,0 +1,132 @@
+//! The side of a fill that fetches.
+
+use super::{Failure, Fill, FillReader, FillTable, Phase};
+use crate::base::clock::MonoTime;
+use crate::cache::CacheKey;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A fill whose head is still to come. Dropped, it wakes everybody: the fill is
+/// abandoned.
+#[derive(Debug)]
+pub struct FillWriter<H> {
+    hold: Hold<H>,
+}
+
+/// A fill whose body is coming. Dropped before [`FillBody::done`], it fails.
+#[derive(Debug)]
+pub struct FillBody<H> {
+    hold: Hold<H>,
+    head: Arc<H>,
+}
+
+/// The fill's place in the table; given back when it ends, however it ends.
+#[derive(Debug)]
+struct Hold<H> {
+    fill: Arc<Fill<H>>,
+    table: Arc<FillTable<H>>,
+    key: CacheKey,
+}
+
+impl<H> Hold<H> {
+    fn end(&self, phase: Phase<H>) {
+        // Off the table first: who comes later looks into the cache.
+        self.table.release(&self.key);
+        self.fill.end(phase);
+    }
+}
+
+impl<H> Drop for Hold<H> {
+    fn drop(&mut self) {
+        let over = self.fill.shared.lock().phase.is_over();
+        if !over {
+            self.end(Phase::Failed(Failure::abandoned()));
+        }
+    }
+}
+
+impl<H> FillWriter<H> {
+    pub(super) const fn new(fill: Arc<Fill<H>>, table: Arc<FillTable<H>>, key: CacheKey) -> Self {
+        let hold = Hold { fill, table, key };
+        Self { hold }
+    }
+
+    /// The key that is filled.
+    #[must_use]
+    pub const fn key(&self) -> &CacheKey {
+        &self.hold.key
+    }
+
+    /// A cacheable head has come: followers judge it and read on. The reader is
+    /// the writer's own client.
+    #[must_use]
+    pub fn head(self, head: H) -> (FillBody<H>, FillReader<H>) {
+        let own = FillReader::join(&self.hold.fill);
+        let head = Arc::new(head);
+        self.hold.fill.shared.lock().phase = Phase::Streaming(Arc::clone(&head));
+        self.hold.table.forget(&self.hold.key);
+        self.hold.fill.more.notify_waiters();
+        let hold = self.hold;
+        (FillBody { hold, head }, own)
+    }
+
+    /// The response can't be shared: everybody fetches for himself at once, and
+    /// the key is remembered from `now` on.
+    pub fn uncacheable(self, now: MonoTime) {
+        self.hold.table.remember(&self.hold.key, now);
+        self.hold.end(Phase::Uncacheable);
+    }
+
+    /// What is stored was validated: followers look into the cache again.
+    pub fn refreshed(self) {
+        self.hold.end(Phase::Refreshed);
+    }
+
+    /// No response came.
+    pub fn fail(self, failure: Failure) {
+        self.hold.end(Phase::Failed(failure));
+    }
+}
+
+impl<H> FillBody<H> {
+    /// Hands a part of the body to the followers. Waits while the fastest of
+    /// them is a whole window behind; with none left, it waits for nobody.
+    pub async fn push(&self, chunk: Bytes) {
+        if chunk.is_empty() {
+            return;
+        }
+        let window = self.hold.table.limits().window;
+        loop {
+            let room = self.hold.fill.room.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable();
+            if self.hold.fill.shared.lock().append(&chunk, window) {
+                break;
+            }
+            room.await;
+        }
+        self.hold.fill.more.notify_waiters();
+    }
+
+    /// Followers that have not left.
+    #[must_use]
+    pub fn followers(&self) -> usize {
+        self.hold.fill.shared.lock().followers
+    }
+
+    /// Bytes handed over so far.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.hold.fill.shared.lock().total
+    }
+
+    /// The body is whole, and committed to the cache if it is stored.
+    pub fn done(self) {
+        self.hold.end(Phase::Done(Arc::clone(&self.head)));
+    }
+
+    /// The body broke off: nobody may take his part for the whole.
+    pub fn fail(self, failure: Failure) {
+        self.hold.end(Phase::Failed(failure));
+    }
+}

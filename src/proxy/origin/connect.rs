@@ -1,0 +1,101 @@
+//! A new connection: resolve, judge the address, connect to that very one.
+
+use super::OriginOptions;
+use super::error::OriginError;
+use super::pool::{Connection, PoolState, ServerKey, Slot};
+use super::request::{AddressGuard, RequestBody};
+use crate::metrics::Metric;
+use crate::proxy::resolve::Resolver;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::net::{IpAddr, SocketAddr};
+use tokio::net::TcpStream;
+
+/// The largest response head, in bytes, and the most fields in it.
+const HEAD_BYTES_MAX: usize = 128 * 1024;
+const HEAD_FIELDS_MAX: usize = 256;
+
+/// What a new connection takes.
+pub(super) struct Dial<'a> {
+    pub(super) pool: &'a PoolState,
+    pub(super) resolver: &'a Resolver,
+    pub(super) options: &'a OriginOptions,
+    pub(super) server: &'a ServerKey,
+    pub(super) guard: Option<&'a AddressGuard>,
+}
+
+impl Dial<'_> {
+    /// Tries the server's addresses in turn.
+    pub(super) async fn connect(&self) -> Result<Connection, OriginError> {
+        let max = self.options.per_server_max;
+        let slot = Slot::take(self.pool, self.server, max).ok_or(OriginError::Busy(max))?;
+        let addresses = self.resolver.addresses(&self.server.0).await?;
+        let stream = self.first_open(&self.allowed(&addresses)?).await?;
+        let peer = stream
+            .peer_addr()
+            .map_or(IpAddr::from([0, 0, 0, 0]), |at| at.ip());
+        self.pool.cells.add(Metric::TotalServerConnections, 1);
+        let sender = handshake(stream, slot).await?;
+        Ok(Connection { sender, peer })
+    }
+
+    /// The addresses that the policy lets through, at least one.
+    fn allowed(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, OriginError> {
+        let judge = |ip: &IpAddr| self.guard.map_or(Ok(()), |guard| guard(*ip));
+        let allowed: Vec<_> = addresses
+            .iter()
+            .copied()
+            .filter(|ip| judge(ip).is_ok())
+            .collect();
+        let refused = addresses
+            .iter()
+            .find_map(|ip| Some((*ip, judge(ip).err()?)));
+        match refused {
+            Some((ip, reason)) if allowed.is_empty() => Err(OriginError::Refused { ip, reason }),
+            _ => Ok(allowed),
+        }
+    }
+
+    async fn first_open(&self, addresses: &[IpAddr]) -> Result<TcpStream, OriginError> {
+        let tries = addresses.len().max(self.options.connect_retries + 1);
+        let mut last = OriginError::Closed("no address was tried".to_owned());
+        for ip in addresses.iter().cycle().take(tries) {
+            match self.open(*ip).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn open(&self, ip: IpAddr) -> Result<TcpStream, OriginError> {
+        let addr = SocketAddr::new(ip, self.server.1);
+        let after = self.options.connect_timeout;
+        let stream = tokio::time::timeout(after, TcpStream::connect(addr))
+            .await
+            .map_err(|_| OriginError::ConnectTimeout { addr, after })?
+            .map_err(|source| OriginError::Connect { addr, source })?;
+        // Without it only the latency suffers.
+        drop(stream.set_nodelay(true));
+        Ok(stream)
+    }
+}
+
+/// Starts HTTP/1 on a socket; the slot is held until the connection closes.
+async fn handshake(
+    stream: TcpStream,
+    slot: Slot,
+) -> Result<http1::SendRequest<RequestBody>, OriginError> {
+    let (sender, connection) = http1::Builder::new()
+        .max_headers(HEAD_FIELDS_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| OriginError::from_hyper(&error))?;
+    tokio::task::spawn_local(async move {
+        // Its error reaches whoever waits for a response or reads a body.
+        drop(connection.await);
+        drop(slot);
+    });
+    Ok(sender)
+}

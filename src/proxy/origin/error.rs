@@ -1,0 +1,133 @@
+//! What can go wrong with an origin, and what it makes of the transaction.
+
+use crate::proxy::outcome::Outcome;
+use crate::proxy::resolve::ResolveError;
+use http::StatusCode;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Why an origin gave no response, or no whole one.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginError {
+    /// The name has no address.
+    #[error("origin name: {0}")]
+    Dns(#[from] ResolveError),
+    /// The policy refuses the address the name leads to.
+    #[error("origin address {ip} refused: {reason}")]
+    Refused {
+        /// The address.
+        ip: IpAddr,
+        /// The policy's reason.
+        reason: String,
+    },
+    /// The scheme is not spoken to origins.
+    #[error("scheme {0} is not spoken to origins")]
+    Scheme(String),
+    /// The last address tried took no connection.
+    #[error("connecting to {addr}: {source}")]
+    Connect {
+        /// The address tried last.
+        addr: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The last address tried did not answer in time.
+    #[error("connecting to {addr}: nothing for {after:?}")]
+    ConnectTimeout {
+        /// The address tried last.
+        addr: SocketAddr,
+        /// How long it was given.
+        after: Duration,
+    },
+    /// As many connections as one server may have are open.
+    #[error("{0} connections to this origin are open, its limit")]
+    Busy(usize),
+    /// Nothing came for this long.
+    #[error("origin sent nothing for {0:?}")]
+    Stalled(Duration),
+    /// The whole exchange took longer than it may.
+    #[error("origin was not done after {0:?}")]
+    Overdue(Duration),
+    /// The connection ended before the head or inside the body.
+    #[error("origin closed early: {0}")]
+    Closed(String),
+    /// The response breaks RFC 9112, or is not what it says.
+    #[error("origin response malformed: {0}")]
+    Malformed(String),
+    /// The client's request body broke off; the origin is not to blame.
+    #[error("request body broke off: {0}")]
+    RequestBody(String),
+}
+
+impl OriginError {
+    /// What hyper said, in our words.
+    pub(super) fn from_hyper(error: &hyper::Error) -> Self {
+        let text = described(error);
+        if error.is_parse() || error.is_parse_status() || is_broken_coding(error) {
+            Self::Malformed(text)
+        } else if error.is_user() {
+            Self::RequestBody(text)
+        } else {
+            Self::Closed(text)
+        }
+    }
+
+    /// The outcome of a transaction that this ends.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Dns(_) => Outcome::OriginDns,
+            Self::Refused { .. } => Outcome::DeniedForward,
+            Self::Connect { .. } | Self::ConnectTimeout { .. } | Self::Busy(_) => {
+                Outcome::OriginConnect
+            }
+            Self::Scheme(_) => Outcome::AnsweredUnsupported,
+            Self::Stalled(_) | Self::Overdue(_) => Outcome::OriginTimeout,
+            Self::Closed(_) => Outcome::OriginClosed,
+            Self::Malformed(_) => Outcome::OriginMalformed,
+            Self::RequestBody(_) => Outcome::ClientReadError,
+        }
+    }
+
+    /// The status that tells a client, while nothing has been sent yet.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        match self {
+            Self::Refused { .. } => StatusCode::FORBIDDEN,
+            Self::Scheme(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ConnectTimeout { .. } | Self::Stalled(_) | Self::Overdue(_) => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            Self::RequestBody(_) => StatusCode::BAD_REQUEST,
+            Self::Dns(_) | Self::Connect { .. } | Self::Closed(_) | Self::Malformed(_) => {
+                StatusCode::BAD_GATEWAY
+            }
+        }
+    }
+
+    /// Whether the origin failed, so that a stale response may stand in
+    /// (RFC 9111 4.2.4): not when we refused, nor when the client broke off.
+    #[must_use]
+    pub const fn is_origin_failure(&self) -> bool {
+        !matches!(
+            self,
+            Self::Refused { .. } | Self::Scheme(_) | Self::RequestBody(_)
+        )
+    }
+}
+
+/// hyper reports a broken chunk as an I/O error of invalid data.
+fn is_broken_coding(error: &hyper::Error) -> bool {
+    use std::error::Error;
+    use std::io::ErrorKind::{InvalidData, InvalidInput};
+    let source = error.source();
+    let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    io.is_some_and(|io| matches!(io.kind(), InvalidData | InvalidInput))
+}
+
+/// An error with its causes.
+fn described(error: &hyper::Error) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}

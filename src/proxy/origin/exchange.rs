@@ -1,0 +1,241 @@
+//! One request on its way through the pool: which connection, sent how often.
+
+use super::connect::Dial;
+use super::error::OriginError;
+use super::pool::{Connection, Lease, ServerKey};
+use super::request::{Interim, OriginRequest, RequestBody, Upstream};
+use super::response::{NetworkBody, OriginBody, OriginResponse};
+use super::{OriginOptions, OriginPool};
+use crate::base::clock::WallTime;
+use crate::http::framing::{BodyFraming, response_framing};
+use crate::metrics::Metric;
+use http::{HeaderMap, Method, Request, Response, header};
+use hyper::body::Incoming;
+use std::cell::Cell;
+use std::net::IpAddr;
+use tokio::sync::mpsc;
+
+pub(super) struct Exchange<'a> {
+    pub(super) pool: &'a OriginPool,
+    pub(super) options: &'a OriginOptions,
+    pub(super) server: ServerKey,
+    /// Whether connections may be kept, before and after.
+    pub(super) reuse: bool,
+}
+
+/// A request that failed on one connection.
+struct Failed {
+    error: OriginError,
+    /// The request itself, when it may be sent again.
+    again: Option<OriginRequest>,
+}
+
+impl Exchange<'_> {
+    pub(super) async fn run(
+        &self,
+        mut request: OriginRequest,
+    ) -> Result<OriginResponse, OriginError> {
+        while let Some(connection) = self.kept(&request).await {
+            self.count(Metric::OriginReuse);
+            match self.attempt(connection, request).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => request = failed.again.ok_or(failed.error)?,
+            }
+        }
+        let connection = self.fresh(&request).await?;
+        let answer = self.attempt(connection, request).await;
+        answer.map_err(|failed| failed.error)
+    }
+
+    fn count(&self, metric: Metric) {
+        self.pool.state.cells.add(metric, 1);
+    }
+
+    /// A kept connection that is ready to send.
+    async fn kept(&self, request: &OriginRequest) -> Option<Connection> {
+        if !self.reuse {
+            return None;
+        }
+        let guard = request.upstream.guard.as_ref();
+        let allowed = |ip: IpAddr| guard.is_none_or(|guard| guard(ip).is_ok());
+        loop {
+            let state = &self.pool.state;
+            let mut kept = state.take(&self.server, self.options, allowed)?;
+            if kept.sender.ready().await.is_ok() {
+                return Some(kept);
+            }
+        }
+    }
+
+    async fn fresh(&self, request: &OriginRequest) -> Result<Connection, OriginError> {
+        self.count(Metric::OriginMakeNew);
+        let dial = Dial {
+            pool: &self.pool.state,
+            resolver: &self.pool.resolver,
+            options: self.options,
+            server: &self.server,
+            guard: request.upstream.guard.as_ref(),
+        };
+        dial.connect().await
+    }
+
+    async fn attempt(
+        &self,
+        mut connection: Connection,
+        request: OriginRequest,
+    ) -> Result<OriginResponse, Failed> {
+        let again = Again::of(&request);
+        let taken = request.body.taken();
+        let asked = Asked {
+            method: request.method.clone(),
+            at: self.pool.state.clock.wall(),
+        };
+        let sent = connection.sender.try_send_request(self.message(request)?);
+        let response = match self.in_time(sent, &taken).await? {
+            Ok(response) => response,
+            Err(mut refused) => {
+                let unsent = refused.take_message().is_some();
+                let error = OriginError::from_hyper(&refused.into_error());
+                return Err(again.after(error, unsent));
+            }
+        };
+        let state = &self.pool.state;
+        let lease = Lease::new(connection, self.server.clone(), state, self.reuse);
+        Ok(self.accept(&asked, response, lease)?)
+    }
+
+    /// Waits for the head; each part of the request's body that the origin
+    /// takes is activity.
+    async fn in_time<F: Future>(
+        &self,
+        sent: F,
+        taken: &Cell<u64>,
+    ) -> Result<F::Output, OriginError> {
+        let limit = self.options.no_activity;
+        let mut sent = std::pin::pin!(sent);
+        loop {
+            let before = taken.get();
+            match tokio::time::timeout(limit, sent.as_mut()).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if taken.get() != before => {}
+                Err(_) => return Err(OriginError::Stalled(limit)),
+            }
+        }
+    }
+
+    fn message(&self, request: OriginRequest) -> Result<Request<RequestBody>, OriginError> {
+        let mut headers = request.headers;
+        headers.remove(header::CONTENT_LENGTH);
+        headers.remove(header::TRANSFER_ENCODING);
+        self.pool
+            .state
+            .cells
+            .add(Metric::OriginRequestHeadBytes, head_bytes(&headers));
+        let mut message = Request::builder()
+            .method(request.method)
+            .uri(request.upstream.path_and_query)
+            .body(request.body)
+            .map_err(|error| OriginError::RequestBody(error.to_string()))?;
+        *message.headers_mut() = headers;
+        if let Some(to) = request.interim {
+            pass_interim(&mut message, to);
+        }
+        Ok(message)
+    }
+
+    /// Judges the head by RFC 9112 6, more strictly than hyper does.
+    fn accept(
+        &self,
+        asked: &Asked,
+        response: Response<Incoming>,
+        lease: Lease,
+    ) -> Result<OriginResponse, OriginError> {
+        let (head, incoming) = response.into_parts();
+        self.count(Metric::IncomingResponses);
+        let cells = &self.pool.state.cells;
+        cells.add(Metric::OriginResponseHeadBytes, head_bytes(&head.headers));
+        let framing = response_framing(&asked.method, head.status, head.version, &head.headers)
+            .map_err(|error| OriginError::Malformed(error.to_string()))?;
+        Ok(OriginResponse {
+            status: head.status,
+            version: head.version,
+            headers: head.headers,
+            framing,
+            body: self.body(framing, incoming, lease),
+            request_time: asked.at,
+            response_time: self.pool.state.clock.wall(),
+        })
+    }
+
+    fn body(&self, framing: BodyFraming, incoming: Incoming, lease: Lease) -> OriginBody {
+        if matches!(framing, BodyFraming::None | BodyFraming::Length(0)) {
+            lease.give_back();
+            return OriginBody::Empty;
+        }
+        let cells = std::sync::Arc::clone(&self.pool.state.cells);
+        let body = NetworkBody::new(incoming, lease, self.options.no_activity, cells);
+        OriginBody::Network(Box::new(body))
+    }
+}
+
+/// What was asked, and when.
+struct Asked {
+    method: Method,
+    at: WallTime,
+}
+
+/// What it takes to send a request a second time.
+struct Again {
+    request: Option<(Upstream, Method, HeaderMap)>,
+}
+
+impl Again {
+    /// Only a request without a body can be sent again.
+    fn of(request: &OriginRequest) -> Self {
+        let parts = || {
+            let upstream = request.upstream.clone();
+            (upstream, request.method.clone(), request.headers.clone())
+        };
+        Self {
+            request: request.body.is_empty().then(parts),
+        }
+    }
+
+    fn after(self, error: OriginError, unsent: bool) -> Failed {
+        let closed = matches!(error, OriginError::Closed(_));
+        let safe = |method: &Method| unsent || (closed && method.is_idempotent());
+        let again = self.request.filter(|(_, method, _)| safe(method));
+        let again =
+            again.map(|(upstream, method, headers)| OriginRequest::new(upstream, method, headers));
+        Failed { error, again }
+    }
+}
+
+impl From<OriginError> for Failed {
+    fn from(error: OriginError) -> Self {
+        Self { error, again: None }
+    }
+}
+
+impl From<Failed> for OriginError {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}
+
+/// Hands interim responses on; a client too slow for them misses some.
+fn pass_interim(message: &mut Request<RequestBody>, to: mpsc::Sender<Interim>) {
+    hyper::ext::on_informational(message, move |interim| {
+        let interim = (interim.status(), interim.headers().clone());
+        drop(to.try_send(interim));
+    });
+}
+
+/// Bytes that the field lines take.
+fn head_bytes(headers: &HeaderMap) -> u64 {
+    let line = |(name, value): (&header::HeaderName, &header::HeaderValue)| {
+        name.as_str().len() + value.len() + 4
+    };
+    let bytes: usize = headers.iter().map(line).sum();
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,184 @@
+//! One thread's connections to origins: idle ones, and how many there may be.
+
+use super::OriginOptions;
+use super::request::RequestBody;
+use crate::base::clock::{Clock, MonoTime};
+use crate::metrics::{Cells, Metric};
+use hyper::client::conn::http1::SendRequest;
+use parking_lot::Mutex;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// The server a connection belongs to: its name and port.
+pub(super) type ServerKey = (Box<str>, u16);
+
+/// Connections open to each server, over all threads; kept only while
+/// `per_server.connection.max` limits them.
+#[derive(Debug, Default)]
+pub struct ServerCounts {
+    open: Mutex<HashMap<ServerKey, usize>>,
+}
+
+impl ServerCounts {
+    /// Takes a slot, unless `max` are taken.
+    fn take(&self, server: &ServerKey, max: usize) -> bool {
+        let mut open = self.open.lock();
+        let count = open.entry(server.clone()).or_default();
+        let room = *count < max;
+        *count += usize::from(room);
+        room
+    }
+
+    fn give(&self, server: &ServerKey) {
+        let mut open = self.open.lock();
+        if let Some(count) = open.get_mut(server) {
+            *count = count.saturating_sub(1);
+        }
+        open.retain(|_, count| *count > 0);
+    }
+}
+
+/// A connection's slot among those of its server; dropped when it is closed.
+#[derive(Debug)]
+pub(super) struct Slot {
+    counted: Option<(Arc<ServerCounts>, ServerKey)>,
+    cells: Arc<Cells>,
+}
+
+impl Slot {
+    /// A slot for a new connection, or none when `max` are open; 0 is no
+    /// limit.
+    pub(super) fn take(pool: &PoolState, server: &ServerKey, max: usize) -> Option<Self> {
+        if max > 0 && !pool.counts.take(server, max) {
+            return None;
+        }
+        let counted = (max > 0).then(|| (Arc::clone(&pool.counts), server.clone()));
+        pool.cells.add(Metric::CurrentServerConnections, 1);
+        let cells = Arc::clone(&pool.cells);
+        Some(Self { counted, cells })
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.cells.sub(Metric::CurrentServerConnections, 1);
+        if let Some((counts, server)) = self.counted.take() {
+            counts.give(&server);
+        }
+    }
+}
+
+/// The way to send requests on one connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) sender: SendRequest<RequestBody>,
+    pub(super) peer: IpAddr,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Connection,
+    since: MonoTime,
+}
+
+/// What one thread's pool holds.
+pub(super) struct PoolState {
+    pub(super) counts: Arc<ServerCounts>,
+    pub(super) cells: Arc<Cells>,
+    pub(super) clock: Arc<dyn Clock>,
+    idle: RefCell<HashMap<ServerKey, Vec<Idle>>>,
+}
+
+impl PoolState {
+    pub(super) fn new(counts: Arc<ServerCounts>, cells: Arc<Cells>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            counts,
+            cells,
+            clock,
+            idle: RefCell::default(),
+        }
+    }
+
+    /// The idle connection used last that is still open, not idle for too
+    /// long, and leads to an address that `allowed` lets through.
+    pub(super) fn take(
+        &self,
+        server: &ServerKey,
+        options: &OriginOptions,
+        allowed: impl Fn(IpAddr) -> bool,
+    ) -> Option<Connection> {
+        let now = self.clock.mono();
+        let mut idle = self.idle.borrow_mut();
+        let list = idle.get_mut(server)?;
+        self.keep(list, |one| now.since(one.since) < options.idle_timeout);
+        let at = list.iter().rposition(|one| allowed(one.connection.peer))?;
+        self.cells.sub(Metric::PooledServerConnections, 1);
+        Some(list.remove(at).connection)
+    }
+
+    /// Closes what has been idle for too long, or was closed by its peer.
+    pub(super) fn sweep(&self, options: &OriginOptions) {
+        let now = self.clock.mono();
+        let mut idle = self.idle.borrow_mut();
+        for list in idle.values_mut() {
+            self.keep(list, |one| now.since(one.since) < options.idle_timeout);
+        }
+        idle.retain(|_, list| !list.is_empty());
+    }
+
+    fn keep(&self, list: &mut Vec<Idle>, fits: impl Fn(&Idle) -> bool) {
+        let before = list.len();
+        list.retain(|one| !one.connection.sender.is_closed() && fits(one));
+        let closed = u64::try_from(before - list.len()).unwrap_or(0);
+        self.cells.sub(Metric::PooledServerConnections, closed);
+    }
+
+    fn put(&self, server: ServerKey, connection: Connection) {
+        let since = self.clock.mono();
+        let idle = Idle { connection, since };
+        self.idle.borrow_mut().entry(server).or_default().push(idle);
+        self.cells.add(Metric::PooledServerConnections, 1);
+    }
+}
+
+/// A connection in use. Dropped, it closes once hyper has no more use for it.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) connection: Connection,
+    server: ServerKey,
+    home: Option<Weak<PoolState>>,
+}
+
+impl std::fmt::Debug for PoolState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PoolState").finish_non_exhaustive()
+    }
+}
+
+impl Lease {
+    /// `keep` says whether it may go back to the pool.
+    pub(super) fn new(
+        connection: Connection,
+        server: ServerKey,
+        pool: &Rc<PoolState>,
+        keep: bool,
+    ) -> Self {
+        Self {
+            connection,
+            server,
+            home: keep.then(|| Rc::downgrade(pool)),
+        }
+    }
+
+    /// Back to the pool, if its message exchange is over and it may be kept.
+    pub(super) fn give_back(self) {
+        let pool = self.home.and_then(|home| home.upgrade());
+        let open = !self.connection.sender.is_closed();
+        if let Some(pool) = pool.filter(|_| open) {
+            pool.put(self.server, self.connection);
+        }
+    }
+}

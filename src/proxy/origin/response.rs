@@ -1,0 +1,124 @@
+//! What an origin answers, its body checked against its framing.
+
+use super::error::OriginError;
+use super::pool::Lease;
+use crate::base::clock::WallTime;
+use crate::http::framing::BodyFraming;
+use crate::metrics::{Cells, Metric};
+use crate::proxy::generator::Generated;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, Version};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A final response's head, and its body to come.
+#[derive(Debug)]
+pub struct OriginResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The version the origin speaks.
+    pub version: Version,
+    /// The fields as they came, hop-by-hop ones included.
+    pub headers: HeaderMap,
+    /// How the body ends; checked already.
+    pub framing: BodyFraming,
+    /// The body.
+    pub body: OriginBody,
+    /// When the request went out.
+    pub request_time: WallTime,
+    /// When the head had come in.
+    pub response_time: WallTime,
+}
+
+/// A response's body, part by part.
+#[derive(Debug)]
+pub enum OriginBody {
+    /// From a connection, which goes back to the pool at the body's end.
+    Network(Box<NetworkBody>),
+    /// From the built-in generator.
+    Generated(Generated),
+    /// Nothing.
+    Empty,
+}
+
+impl OriginBody {
+    /// The next part of the content; `None` at its end.
+    ///
+    /// # Errors
+    /// [`OriginError`] when it breaks off: an early close is never an end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, OriginError> {
+        match self {
+            Self::Network(body) => body.next().await,
+            Self::Generated(body) => Ok(body.next().await),
+            Self::Empty => Ok(None),
+        }
+    }
+
+    /// The trailer fields, once [`Self::next`] has told the end.
+    #[must_use]
+    pub fn trailers(&mut self) -> Option<HeaderMap> {
+        match self {
+            Self::Network(body) => body.trailers.take(),
+            Self::Generated(_) | Self::Empty => None,
+        }
+    }
+}
+
+/// A body on a connection. Dropped before its end, it closes the connection.
+#[derive(Debug)]
+pub struct NetworkBody {
+    incoming: Incoming,
+    lease: Option<Lease>,
+    trailers: Option<HeaderMap>,
+    no_activity: Duration,
+    cells: Arc<Cells>,
+}
+
+impl NetworkBody {
+    pub(super) fn new(
+        incoming: Incoming,
+        lease: Lease,
+        no_activity: Duration,
+        cells: Arc<Cells>,
+    ) -> Self {
+        Self {
+            incoming,
+            lease: Some(lease),
+            trailers: None,
+            no_activity,
+            cells,
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, OriginError> {
+        loop {
+            let frame = tokio::time::timeout(self.no_activity, self.incoming.frame()).await;
+            let frame = frame.map_err(|_| OriginError::Stalled(self.no_activity))?;
+            let Some(frame) = frame else {
+                return Ok(self.ended());
+            };
+            let frame = frame.map_err(|error| OriginError::from_hyper(&error))?;
+            match frame.into_data() {
+                Ok(data) if data.is_empty() => {}
+                Ok(data) => return Ok(Some(self.counted(data))),
+                Err(other) => self.trailers = other.into_trailers().ok(),
+            }
+        }
+    }
+
+    fn counted(&self, data: Bytes) -> Bytes {
+        let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        self.cells.add(Metric::OriginResponseBodyBytes, bytes);
+        data
+    }
+
+    /// The end: the connection may carry another request.
+    fn ended(&mut self) -> Option<Bytes> {
+        if let Some(lease) = self.lease.take() {
+            lease.give_back();
+        }
+        None
+    }
+}

@@ -1,0 +1,301 @@
+//! Names to addresses: literals, the hosts file, DNS by hickory with its TTLs.
+
+use crate::metrics::{Cells, Metric};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
+    ResolverOpts,
+};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::system_conf::parse_resolv_conf;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names that one thread's answer cache holds.
+const CACHED_NAMES: u64 = 4096;
+
+/// How long an address may be kept (`proxy.config.hostdb.ttl_mode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TtlMode {
+    /// 0: as long as DNS says.
+    #[default]
+    Dns,
+    /// 1: `hostdb.timeout`, whatever DNS says.
+    Fixed,
+    /// 2: the shorter of both.
+    Shorter,
+    /// 3: the longer of both.
+    Longer,
+}
+
+/// The records of HostDB and DNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolverOptions {
+    /// A hosts file that comes before DNS (`hostdb.host_file.path`).
+    pub hosts_file: Option<PathBuf>,
+    /// Where the name servers stand (`dns.resolv_conf`).
+    pub resolv_conf: PathBuf,
+    /// Name servers that override the file (`dns.nameservers`).
+    pub nameservers: Vec<SocketAddr>,
+    /// Tries at one name server (`dns.retries`).
+    pub attempts: usize,
+    /// Wait for one answer (`dns.lookup_timeout`).
+    pub timeout: Duration,
+    /// Which lifetime an address has.
+    pub ttl_mode: TtlMode,
+    /// The lifetime of `ttl_mode` (`hostdb.timeout`).
+    pub ttl: Duration,
+}
+
+impl Default for ResolverOptions {
+    fn default() -> Self {
+        Self {
+            hosts_file: Some("/etc/hosts".into()),
+            resolv_conf: "/etc/resolv.conf".into(),
+            nameservers: Vec::new(),
+            attempts: 5,
+            timeout: Duration::from_secs(20),
+            ttl_mode: TtlMode::Dns,
+            ttl: Duration::from_secs(86_400),
+        }
+    }
+}
+
+/// Why a name has no address.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The name servers can't be learnt, so only literals and the hosts file
+    /// resolve.
+    #[error("no name servers: {0}")]
+    Unconfigured(String),
+    /// DNS said no, or nothing.
+    #[error("{name}: {reason}")]
+    Failed {
+        /// The name asked for.
+        name: String,
+        /// What DNS said.
+        reason: String,
+    },
+}
+
+/// One thread's resolver.
+pub struct Resolver {
+    hosts: HashMap<String, Vec<IpAddr>>,
+    dns: Result<TokioResolver, String>,
+    cells: Arc<Cells>,
+}
+
+impl std::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resolver")
+            .field("hosts", &self.hosts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Resolver {
+    /// Reads the hosts file and the name servers. What can't be read is left
+    /// out, and names that need it fail by name later. Reads files: call it
+    /// when a thread starts, not while it serves.
+    #[must_use]
+    pub fn new(options: &ResolverOptions, cells: Arc<Cells>) -> Self {
+        let hosts = options.hosts_file.as_deref().map(read_hosts);
+        Self {
+            hosts: hosts.unwrap_or_default(),
+            dns: dns_client(options),
+            cells,
+        }
+    }
+
+    /// The addresses of `host` (a name, or an address in URL form), at least
+    /// one.
+    ///
+    /// # Errors
+    /// [`ResolveError`] when there is none.
+    pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        self.cells.add(Metric::HostdbLookups, 1);
+        if let Some(known) = self.known(host) {
+            self.cells.add(Metric::HostdbHits, 1);
+            return Ok(known);
+        }
+        self.cells.add(Metric::DnsTotalLookups, 1);
+        let answer = self.ask(host).await;
+        self.cells.add(counter(&answer), 1);
+        answer
+    }
+
+    /// What needs no DNS.
+    fn known(&self, host: &str) -> Option<Vec<IpAddr>> {
+        literal(host)
+            .map(|ip| vec![ip])
+            .or_else(|| self.hosts.get(&host.to_ascii_lowercase()).cloned())
+            .or_else(|| is_localhost(host).then(|| vec![IpAddr::from([127, 0, 0, 1])]))
+    }
+
+    async fn ask(&self, host: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        let dns = self.dns.as_ref();
+        let dns = dns.map_err(|why| ResolveError::Unconfigured(why.clone()))?;
+        let failed = |reason: String| ResolveError::Failed {
+            name: host.to_owned(),
+            reason,
+        };
+        let answer = dns.lookup_ip(absolute(host)).await;
+        let answer = answer.map_err(|error| failed(error.to_string()))?;
+        let addresses: Vec<IpAddr> = answer.iter().collect();
+        if addresses.is_empty() {
+            return Err(failed("no address".to_owned()));
+        }
+        Ok(addresses)
+    }
+}
+
+const fn counter(answer: &Result<Vec<IpAddr>, ResolveError>) -> Metric {
+    match answer {
+        Ok(_) => Metric::DnsLookupSuccesses,
+        Err(_) => Metric::DnsLookupFailures,
+    }
+}
+
+/// An address as URLs have it: IPv6 in brackets.
+fn literal(host: &str) -> Option<IpAddr> {
+    let inner = host.strip_prefix('[').and_then(|s| s.strip_suffix(']'));
+    inner.unwrap_or(host).parse().ok()
+}
+
+/// RFC 6761 6.3: `localhost` never goes to DNS.
+fn is_localhost(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+/// A name with a dot is whole: no search domain is tried behind it.
+fn absolute(host: &str) -> String {
+    let whole = host.contains('.') && !host.ends_with('.');
+    format!("{host}{}", if whole { "." } else { "" })
+}
+
+/// Reads `address name name…` lines; a file that isn't there has none.
+fn read_hosts(path: &Path) -> HashMap<String, Vec<IpAddr>> {
+    let text = std::fs::read(path).unwrap_or_else(|error| {
+        tracing::warn!("{}: {error}; no names from it", path.display());
+        Vec::new()
+    });
+    parse_hosts(&String::from_utf8_lossy(&text))
+}
+
+fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
+    let mut hosts: HashMap<String, Vec<IpAddr>> = HashMap::new();
+    for line in text.lines() {
+        let mut words = line.split('#').next().unwrap_or("").split_whitespace();
+        let Some(ip) = words.next().and_then(|word| word.parse().ok()) else {
+            continue;
+        };
+        for name in words {
+            hosts.entry(name.to_ascii_lowercase()).or_default().push(ip);
+        }
+    }
+    hosts
+}
+
+fn dns_client(options: &ResolverOptions) -> Result<TokioResolver, String> {
+    let (config, opts) = name_servers(options)?;
+    let provider = TokioRuntimeProvider::default();
+    TokioResolver::builder_with_config(config, provider)
+        .with_options(tuned(opts, options))
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+fn name_servers(options: &ResolverOptions) -> Result<(ResolverConfig, ResolverOpts), String> {
+    if !options.nameservers.is_empty() {
+        let servers = options.nameservers.iter().map(|at| name_server(*at));
+        let config = ResolverConfig::from_name_servers(servers.collect());
+        return Ok((config, ResolverOpts::default()));
+    }
+    let path = &options.resolv_conf;
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = std::fs::read(path).map_err(|error| named(&error))?;
+    parse_resolv_conf(text).map_err(|error| named(&error))
+}
+
+fn name_server(at: SocketAddr) -> NameServerConfig {
+    let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+    let at_port = connections.map(|mut connection| {
+        connection.port = at.port();
+        connection
+    });
+    NameServerConfig::new(at.ip(), true, at_port.into())
+}
+
+fn tuned(mut opts: ResolverOpts, options: &ResolverOptions) -> ResolverOpts {
+    opts.attempts = options.attempts.max(1);
+    opts.timeout = options.timeout;
+    opts.cache_size = CACHED_NAMES;
+    opts.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+    opts.use_hosts_file = ResolveHosts::Never;
+    let ttl = Some(options.ttl);
+    match options.ttl_mode {
+        TtlMode::Dns => {}
+        TtlMode::Fixed => (opts.positive_min_ttl, opts.positive_max_ttl) = (ttl, ttl),
+        TtlMode::Shorter => opts.positive_max_ttl = ttl,
+        TtlMode::Longer => opts.positive_min_ttl = ttl,
+    }
+    opts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Registry;
+    use std::io::Write;
+
+    fn options(hosts: Option<PathBuf>) -> ResolverOptions {
+        ResolverOptions {
+            hosts_file: hosts,
+            resolv_conf: "/nonexistent/resolv.conf".into(),
+            ..ResolverOptions::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn literals_need_no_name_server() {
+        let registry = Registry::new();
+        let resolver = Resolver::new(&options(None), registry.cells());
+        let v4 = resolver.addresses("192.0.2.7").await.unwrap();
+        assert_eq!(v4, [IpAddr::from([192, 0, 2, 7])]);
+        let v6 = resolver.addresses("[2001:db8::1]").await.unwrap();
+        assert_eq!(v6, ["2001:db8::1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(registry.get(Metric::HostdbHits), 2);
+    }
+
+    #[tokio::test]
+    async fn the_hosts_file_comes_first_in_any_case() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"# names\n192.0.2.1 a.test A2.test # x\r\n192.0.2.2 a.test\n")
+            .unwrap();
+        let options = options(Some(file.path().to_owned()));
+        let resolver = Resolver::new(&options, Registry::new().cells());
+        let found = resolver.addresses("A.TEST").await.unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(resolver.addresses("a2.test").await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_name_without_name_servers_fails_by_reason() {
+        let registry = Registry::new();
+        let resolver = Resolver::new(&options(None), registry.cells());
+        let error = resolver.addresses("a.example").await.unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/resolv.conf"));
+        assert_eq!(registry.get(Metric::DnsLookupFailures), 1);
+    }
+
+    #[tokio::test]
+    async fn localhost_never_goes_to_dns() {
+        let resolver = Resolver::new(&options(None), Registry::new().cells());
+        let found = resolver.addresses("x.localhost").await.unwrap();
+        assert!(found[0].is_loopback());
+    }
+}
