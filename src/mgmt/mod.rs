@@ -2,6 +2,8 @@
 
 pub mod admin;
 pub mod client;
+pub mod control;
+pub mod files;
 pub mod life;
 pub mod paths;
 pub mod persist;
