@@ -31,7 +31,7 @@ fn not_utf8(file: &str, valid: &[u8], invalid: &[u8]) -> ConfigError {
         column: counted(1 + last.chars().count()),
     };
     let byte = invalid.first().copied().unwrap_or_default();
-    let mut error = place.error(format!("\\x{byte:02X}"), "the file is not UTF-8 here");
+    let mut error = place.error(&format!("\\x{byte:02X}"), "the file is not UTF-8 here");
     error.help = Some("save it as UTF-8".into());
     error
 }
@@ -163,7 +163,13 @@ mod tests {
     fn words_stand_between_blanks_and_count_characters() {
         assert_eq!(
             words("a\tbc  d\r\n\n é x"),
-            [(1, 1, "a"), (1, 3, "bc"), (1, 7, "d"), (3, 2, "é"), (3, 4, "x")]
+            [
+                (1, 1, "a"),
+                (1, 3, "bc"),
+                (1, 7, "d"),
+                (3, 2, "é"),
+                (3, 4, "x")
+            ]
         );
     }
 

@@ -3,10 +3,9 @@
 //! Nothing here opens a file or reads a clock.
 
 mod error;
-pub mod lines;
-pub mod records;
 pub mod ip_allow;
 pub mod ip_range;
+pub mod lines;
 pub mod methods;
 pub mod nearest;
 pub mod place;

@@ -42,7 +42,7 @@ impl Place {
 }
 
 /// A line may be a megabyte long; an error message may not.
-fn shortened(token: &str) -> String {
+pub(in crate::config) fn shortened(token: &str) -> String {
     const LONGEST: usize = 80;
     match token.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", token.get(..end).unwrap_or_default()),

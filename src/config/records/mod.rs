@@ -4,6 +4,12 @@
 //! [`Records`] has a field for each, [`RECORDS`] its description. docs/RECORDS.md
 //! is written from it.
 
+mod aliases;
+mod file;
+mod known;
+mod number;
+mod resolve;
+mod rewrite;
 mod spec;
 mod value;
 // The rows: each hands its own and those before it to the next.
@@ -19,6 +25,11 @@ mod rows_http;
 mod rows_service;
 mod table;
 
+pub use aliases::{ALIASES, Alias, alias};
+pub use file::{FileRecord, RecordsFile};
+pub use known::{SetError, settings};
+pub use resolve::{Running, variable};
+pub use rewrite::set_in_text;
 pub use spec::{Honour, RecordSpec, Scope, Update};
 pub use table::{RECORDS, Records, find};
 pub use value::{Check, RecordType, RecordValue, ValueError};

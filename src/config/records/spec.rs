@@ -1,7 +1,9 @@
-//! The description of one record.
+//! The description of one record, and how it reads a text.
 
+use super::number::{float_prefix, int_prefix};
 use super::table::Records;
 use super::value::{Check, RecordType, RecordValue, ValueError};
+use crate::config::place::shortened;
 
 /// When a changed value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,4 +83,50 @@ impl RecordSpec {
             kind: self.kind.word(),
         })
     }
+
+    /// Reads a value, within the record's range. Nothing may follow it.
+    ///
+    /// # Errors
+    /// Any [`ValueError`].
+    pub fn read(&self, text: &str) -> Result<RecordValue, ValueError> {
+        let value = match self.kind {
+            RecordType::Int => RecordValue::Int(whole(text, int_prefix(text)?)?),
+            RecordType::Float => RecordValue::Float(whole(text, float_prefix(text)?)?),
+            RecordType::String => self.read_string(text)?,
+        };
+        self.check.judge(&value).map(|()| value)
+    }
+
+    fn read_string(&self, text: &str) -> Result<RecordValue, ValueError> {
+        if text.is_empty() || text.trim() != text || text.contains(char::is_control) {
+            return Err(ValueError::Unwritable);
+        }
+        Ok(match (text, self.nullable) {
+            ("NULL", true) => RecordValue::String(None),
+            ("NULL", false) => self.default_value(),
+            _ => RecordValue::String(Some(text.into())),
+        })
+    }
+
+    /// What to warn about when the record is set to `value`: that it has no
+    /// effect, unless it is what Strata does anyway.
+    #[must_use]
+    pub fn unheeded(&self, value: &RecordValue) -> Option<String> {
+        let default = self.default_value();
+        (self.honour == Honour::Ignored && *value != default).then(|| {
+            let name = self.name;
+            format!("{name} is not honoured yet: Strata acts as with its default, {default}")
+        })
+    }
+}
+
+/// The number, if nothing follows it.
+fn whole<N>(text: &str, (number, rest): (N, &str)) -> Result<N, ValueError> {
+    if rest.is_empty() {
+        return Ok(number);
+    }
+    Err(ValueError::Trailing {
+        number: shortened(text.strip_suffix(rest).unwrap_or(text)),
+        rest: shortened(rest),
+    })
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::config::place::shortened;
+
 /// The type of a record, as the third word of its line names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordType {
@@ -131,7 +133,7 @@ impl Check {
             return Ok(());
         }
         Err(ValueError::Outside {
-            value: value.to_string(),
+            value: shortened(&value.to_string()),
             check: self,
         })
     }
@@ -156,4 +158,21 @@ pub enum ValueError {
         /// What the record takes.
         check: Check,
     },
+    /// A number was needed.
+    #[error("\"{0}\" is not a number")]
+    NotANumber(String),
+    /// Beyond 64 bits, or no finite number.
+    #[error("{0} is too big a number")]
+    TooBig(String),
+    /// Something follows the number.
+    #[error("\"{rest}\" follows the number {number}")]
+    Trailing {
+        /// The number, as written.
+        number: String,
+        /// What follows it.
+        rest: String,
+    },
+    /// A line of records.config can't hold such a string.
+    #[error("a string can't be empty, hold control characters, or begin or end with a blank")]
+    Unwritable,
 }
