@@ -1,6 +1,8 @@
 //! Names to addresses: literals, the hosts file, DNS by hickory with its TTLs.
 
+use crate::config::records::Records;
 use crate::metrics::{Cells, Metric};
+use crate::proxy::settings::seconds;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
@@ -44,6 +46,8 @@ pub struct ResolverOptions {
     pub attempts: usize,
     /// Wait for one answer (`dns.lookup_timeout`).
     pub timeout: Duration,
+    /// Wait for an address over all tries (`hostdb.lookup_timeout`).
+    pub total: Duration,
     /// Which lifetime an address has.
     pub ttl_mode: TtlMode,
     /// The lifetime of `ttl_mode` (`hostdb.timeout`).
@@ -52,15 +56,42 @@ pub struct ResolverOptions {
 
 impl Default for ResolverOptions {
     fn default() -> Self {
+        Self::from_records(&Records::default())
+    }
+}
+
+impl ResolverOptions {
+    /// The options that `records` say.
+    #[must_use]
+    pub fn from_records(records: &Records) -> Self {
+        let hosts_file = records.hostdb_host_file_path.as_deref();
+        let servers = records.dns_nameservers.as_deref().unwrap_or("");
+        let words = servers.split([' ', '\t', ',', ';']);
         Self {
-            hosts_file: Some("/etc/hosts".into()),
-            resolv_conf: "/etc/resolv.conf".into(),
-            nameservers: Vec::new(),
-            attempts: 5,
-            timeout: Duration::from_secs(20),
-            ttl_mode: TtlMode::Dns,
-            ttl: Duration::from_secs(86_400),
+            hosts_file: hosts_file.map(PathBuf::from),
+            resolv_conf: PathBuf::from(&*records.dns_resolv_conf),
+            nameservers: words.filter_map(nameserver).collect(),
+            attempts: usize::try_from(records.dns_retries).unwrap_or(0),
+            timeout: seconds(records.dns_lookup_timeout),
+            total: seconds(records.hostdb_lookup_timeout),
+            ttl_mode: ttl_mode(records.hostdb_ttl_mode),
+            ttl: seconds(records.hostdb_timeout),
         }
+    }
+}
+
+/// `ip`, `ip:port` or `[ip]:port`; 53 without a port.
+fn nameserver(word: &str) -> Option<SocketAddr> {
+    let bare = || Some(SocketAddr::new(literal(word)?, 53));
+    word.parse().ok().or_else(bare)
+}
+
+const fn ttl_mode(value: i64) -> TtlMode {
+    match value {
+        1 => TtlMode::Fixed,
+        2 => TtlMode::Shorter,
+        3 => TtlMode::Longer,
+        _ => TtlMode::Dns,
     }
 }
 
@@ -85,6 +116,7 @@ pub enum ResolveError {
 pub struct Resolver {
     hosts: HashMap<String, Vec<IpAddr>>,
     dns: Result<TokioResolver, String>,
+    total: Duration,
     cells: Arc<Cells>,
 }
 
@@ -106,6 +138,7 @@ impl Resolver {
         Self {
             hosts: hosts.unwrap_or_default(),
             dns: dns_client(options),
+            total: options.total,
             cells,
         }
     }
@@ -142,7 +175,8 @@ impl Resolver {
             name: host.to_owned(),
             reason,
         };
-        let answer = dns.lookup_ip(absolute(host)).await;
+        let answer = tokio::time::timeout(self.total, dns.lookup_ip(absolute(host))).await;
+        let answer = answer.map_err(|_| failed(format!("no answer for {:?}", self.total)))?;
         let answer = answer.map_err(|error| failed(error.to_string()))?;
         let addresses: Vec<IpAddr> = answer.iter().collect();
         if addresses.is_empty() {
@@ -290,6 +324,19 @@ mod tests {
         let error = resolver.addresses("a.example").await.unwrap_err();
         assert!(error.to_string().contains("/nonexistent/resolv.conf"));
         assert_eq!(registry.get(Metric::DnsLookupFailures), 1);
+    }
+
+    #[test]
+    fn name_servers_have_a_port_or_53() {
+        for (word, at) in [
+            ("192.0.2.1", "192.0.2.1:53"),
+            ("192.0.2.1:54", "192.0.2.1:54"),
+            ("[2001:db8::1]:54", "[2001:db8::1]:54"),
+            ("2001:db8::1", "[2001:db8::1]:53"),
+        ] {
+            assert_eq!(nameserver(word), Some(at.parse().unwrap()), "{word}");
+        }
+        assert_eq!(nameserver("x"), None);
     }
 
     #[tokio::test]

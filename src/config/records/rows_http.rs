@@ -40,7 +40,7 @@ http_keep_alive_no_activity_timeout_in: int = 120, "proxy.config.http.keep_alive
 /// Seconds an origin connection may be idle in the pool.
 http_keep_alive_no_activity_timeout_out: int = 120, "proxy.config.http.keep_alive_no_activity_timeout_out", SECONDS, Reload, Rule, Honoured;
 /// 1 sends requests with a body over pooled connections too.
-http_keep_alive_post_out: int = 1, "proxy.config.http.keep_alive_post_out", FLAG, Reload, Rule, Ignored;
+http_keep_alive_post_out: int = 1, "proxy.config.http.keep_alive_post_out", FLAG, Reload, Rule, Honoured;
 /// Own Via entries a request may carry before it counts as a loop.
 http_max_proxy_cycles: int = 0, "proxy.config.http.max_proxy_cycles", between(0, 1000), Reload, Rule, Honoured;
 /// 1 stores the statuses of `negative_caching_list` without an explicit lifetime.

@@ -11,8 +11,7 @@ use hyper_util::rt::TokioIo;
 use std::net::{IpAddr, SocketAddr};
 use tokio::net::TcpStream;
 
-/// The largest response head, in bytes, and the most fields in it.
-const HEAD_BYTES_MAX: usize = 128 * 1024;
+/// The most fields in a response head.
 const HEAD_FIELDS_MAX: usize = 256;
 
 /// What a new connection takes.
@@ -25,18 +24,23 @@ pub(super) struct Dial<'a> {
 }
 
 impl Dial<'_> {
-    /// Tries the server's addresses in turn.
+    /// A connection that speaks HTTP/1.
     pub(super) async fn connect(&self) -> Result<Connection, OriginError> {
-        let max = self.options.per_server_max;
-        let slot = Slot::take(self.pool, self.server, max).ok_or(OriginError::Busy(max))?;
+        let slot = Slot::take(self.pool, self.server, self.options)?;
+        let stream = self.stream().await?;
+        let peer = stream.peer_addr();
+        let peer = peer.map_err(|error| OriginError::Closed(error.to_string()))?;
+        let sender = handshake(stream, slot, self.options.head_bytes_max).await?;
+        let peer = peer.ip();
+        Ok(Connection { sender, peer })
+    }
+
+    /// A socket: the server's addresses are tried in turn.
+    pub(super) async fn stream(&self) -> Result<TcpStream, OriginError> {
         let addresses = self.resolver.addresses(&self.server.0).await?;
         let stream = self.first_open(&self.allowed(&addresses)?).await?;
-        let peer = stream
-            .peer_addr()
-            .map_or(IpAddr::from([0, 0, 0, 0]), |at| at.ip());
         self.pool.cells.add(Metric::TotalServerConnections, 1);
-        let sender = handshake(stream, slot).await?;
-        Ok(Connection { sender, peer })
+        Ok(stream)
     }
 
     /// The addresses that the policy lets through, at least one.
@@ -85,10 +89,11 @@ impl Dial<'_> {
 async fn handshake(
     stream: TcpStream,
     slot: Slot,
+    head_bytes_max: usize,
 ) -> Result<http1::SendRequest<RequestBody>, OriginError> {
     let (sender, connection) = http1::Builder::new()
         .max_headers(HEAD_FIELDS_MAX)
-        .max_header_size(HEAD_BYTES_MAX)
+        .max_header_size(head_bytes_max)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| OriginError::from_hyper(&error))?;

@@ -4,7 +4,7 @@ use super::connect::Dial;
 use super::error::OriginError;
 use super::pool::{Connection, Lease, ServerKey};
 use super::request::{Interim, OriginRequest, RequestBody, Upstream};
-use super::response::{NetworkBody, OriginBody, OriginResponse};
+use super::response::{Limits, NetworkBody, OriginBody, OriginResponse};
 use super::{OriginOptions, OriginPool};
 use crate::base::clock::WallTime;
 use crate::http::framing::{BodyFraming, response_framing};
@@ -21,6 +21,7 @@ pub(super) struct Exchange<'a> {
     pub(super) server: ServerKey,
     /// Whether connections may be kept, before and after.
     pub(super) reuse: bool,
+    pub(super) limits: Limits,
 }
 
 /// A request that failed on one connection.
@@ -111,14 +112,12 @@ impl Exchange<'_> {
         sent: F,
         taken: &Cell<u64>,
     ) -> Result<F::Output, OriginError> {
-        let limit = self.options.no_activity;
         let mut sent = std::pin::pin!(sent);
         loop {
             let before = taken.get();
-            match tokio::time::timeout(limit, sent.as_mut()).await {
-                Ok(answer) => return Ok(answer),
-                Err(_) if taken.get() != before => {}
-                Err(_) => return Err(OriginError::Stalled(limit)),
+            match self.limits.wait(sent.as_mut()).await {
+                Err(OriginError::Stalled(_)) if taken.get() != before => {}
+                answer => return answer,
             }
         }
     }
@@ -173,7 +172,7 @@ impl Exchange<'_> {
             return OriginBody::Empty;
         }
         let cells = std::sync::Arc::clone(&self.pool.state.cells);
-        let body = NetworkBody::new(incoming, lease, self.options.no_activity, cells);
+        let body = NetworkBody::new(incoming, lease, self.limits, cells);
         OriginBody::Network(Box::new(body))
     }
 }

@@ -6,6 +6,7 @@
 mod connect;
 mod error;
 mod exchange;
+mod options;
 mod pool;
 mod request;
 mod response;
@@ -13,6 +14,7 @@ mod response;
 mod tests;
 
 pub use error::OriginError;
+pub use options::OriginOptions;
 pub use pool::ServerCounts;
 pub use request::{
     AddressGuard, BodySender, BrokenBody, Interim, OriginRequest, Place, RequestBody, Upstream,
@@ -23,49 +25,19 @@ use super::generator;
 use super::resolve::Resolver;
 use crate::base::clock::Clock;
 use crate::metrics::{Cells, Metric};
+use connect::Dial;
 use exchange::Exchange;
 use pool::{PoolState, ServerKey};
+use response::Limits;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 /// How often idle connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
-
-/// The records that bear on origins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OriginOptions {
-    /// Wait for one TCP connection (`http.connect_attempts_timeout`).
-    pub connect_timeout: Duration,
-    /// Connections tried beyond the first (`http.connect_attempts_max_retries`).
-    pub connect_retries: usize,
-    /// Longest silence (`http.transaction_no_activity_timeout_out`).
-    pub no_activity: Duration,
-    /// Keep connections (`http.keep_alive_enabled_out`).
-    pub keep_alive: bool,
-    /// Keep and reuse those of requests with bodies (`http.keep_alive_post_out`).
-    pub keep_alive_post: bool,
-    /// How long one may be idle (`http.keep_alive_no_activity_timeout_out`).
-    pub idle_timeout: Duration,
-    /// Connections to one server over all threads, 0 for any number
-    /// (`http.per_server.connection.max`).
-    pub per_server_max: usize,
-}
-
-impl Default for OriginOptions {
-    fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(30),
-            connect_retries: 3,
-            no_activity: Duration::from_secs(30),
-            keep_alive: true,
-            keep_alive_post: true,
-            idle_timeout: Duration::from_secs(120),
-            per_server_max: 0,
-        }
-    }
-}
 
 /// One thread's way to the origins. Cloning it shares it.
 #[derive(Clone, Debug)]
@@ -108,6 +80,28 @@ impl OriginPool {
         }
     }
 
+    /// A connection of one's own, for a tunnel: never pooled, its address
+    /// judged by `guard`.
+    ///
+    /// # Errors
+    /// [`OriginError`] when there is none.
+    pub async fn connect(
+        &self,
+        host: &str,
+        port: u16,
+        guard: Option<&AddressGuard>,
+    ) -> Result<TcpStream, OriginError> {
+        let options = Rc::clone(&self.options.borrow());
+        let dial = Dial {
+            pool: &self.state,
+            resolver: &self.resolver,
+            options: &options,
+            server: &(host.into(), port),
+            guard,
+        };
+        dial.stream().await
+    }
+
     /// Sends a request and waits for the head of its final response.
     ///
     /// A request without a body is sent again on a new connection when a kept
@@ -140,8 +134,18 @@ impl OriginPool {
             options: &options,
             server,
             reuse,
+            limits: limits(&options),
         };
         exchange.run(request).await
+    }
+}
+
+/// The bounds of an exchange that begins now.
+fn limits(options: &OriginOptions) -> Limits {
+    let deadline = |given| (Instant::now() + given, given);
+    Limits {
+        no_activity: options.no_activity,
+        deadline: options.active.map(deadline),
     }
 }
 

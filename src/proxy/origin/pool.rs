@@ -1,6 +1,7 @@
 //! One thread's connections to origins: idle ones, and how many there may be.
 
 use super::OriginOptions;
+use super::error::OriginError;
 use super::request::RequestBody;
 use crate::base::clock::{Clock, MonoTime};
 use crate::metrics::{Cells, Metric};
@@ -11,19 +12,21 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The server a connection belongs to: its name and port.
 pub(super) type ServerKey = (Box<str>, u16);
 
-/// Connections open to each server, over all threads; kept only while
-/// `per_server.connection.max` limits them.
+/// Connections open over all threads; those to each server are kept apart only
+/// while `per_server.connection.max` limits them.
 #[derive(Debug, Default)]
 pub struct ServerCounts {
+    total: AtomicUsize,
     open: Mutex<HashMap<ServerKey, usize>>,
 }
 
 impl ServerCounts {
-    /// Takes a slot, unless `max` are taken.
+    /// Takes a slot, unless `max` of this server's are taken.
     fn take(&self, server: &ServerKey, max: usize) -> bool {
         let mut open = self.open.lock();
         let count = open.entry(server.clone()).or_default();
@@ -44,29 +47,51 @@ impl ServerCounts {
 /// A connection's slot among those of its server; dropped when it is closed.
 #[derive(Debug)]
 pub(super) struct Slot {
-    counted: Option<(Arc<ServerCounts>, ServerKey)>,
+    counts: Arc<ServerCounts>,
+    server: Option<ServerKey>,
     cells: Arc<Cells>,
 }
 
 impl Slot {
-    /// A slot for a new connection, or none when `max` are open; 0 is no
-    /// limit.
-    pub(super) fn take(pool: &PoolState, server: &ServerKey, max: usize) -> Option<Self> {
-        if max > 0 && !pool.counts.take(server, max) {
-            return None;
+    /// A slot for a new connection.
+    ///
+    /// # Errors
+    /// `Busy` with the limit that is reached.
+    pub(super) fn take(
+        pool: &PoolState,
+        server: &ServerKey,
+        options: &OriginOptions,
+    ) -> Result<Self, OriginError> {
+        let mut slot = Self::any(pool);
+        let all = pool.counts.total.load(Ordering::Relaxed);
+        if options.total_max > 0 && all > options.total_max {
+            return Err(OriginError::Busy(options.total_max));
         }
-        let counted = (max > 0).then(|| (Arc::clone(&pool.counts), server.clone()));
+        let max = options.per_server_max;
+        if max > 0 && !pool.counts.take(server, max) {
+            return Err(OriginError::Busy(max));
+        }
+        slot.server = (max > 0).then(|| server.clone());
+        Ok(slot)
+    }
+
+    fn any(pool: &PoolState) -> Self {
+        pool.counts.total.fetch_add(1, Ordering::Relaxed);
         pool.cells.add(Metric::CurrentServerConnections, 1);
-        let cells = Arc::clone(&pool.cells);
-        Some(Self { counted, cells })
+        Self {
+            counts: Arc::clone(&pool.counts),
+            server: None,
+            cells: Arc::clone(&pool.cells),
+        }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        self.counts.total.fetch_sub(1, Ordering::Relaxed);
         self.cells.sub(Metric::CurrentServerConnections, 1);
-        if let Some((counts, server)) = self.counted.take() {
-            counts.give(&server);
+        if let Some(server) = self.server.take() {
+            self.counts.give(&server);
         }
     }
 }

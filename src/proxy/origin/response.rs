@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// A final response's head, and its body to come.
 #[derive(Debug)]
@@ -72,31 +73,48 @@ pub struct NetworkBody {
     incoming: Incoming,
     lease: Option<Lease>,
     trailers: Option<HeaderMap>,
-    no_activity: Duration,
+    limits: Limits,
     cells: Arc<Cells>,
 }
 
+/// How long a body may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Longest silence.
+    pub(super) no_activity: Duration,
+    /// When the whole exchange must be over, and how long it was given.
+    pub(super) deadline: Option<(Instant, Duration)>,
+}
+
+impl Limits {
+    /// Waits for `what`, but no longer than allowed.
+    pub(super) async fn wait<F: Future>(&self, what: F) -> Result<F::Output, OriginError> {
+        let silence = tokio::time::timeout(self.no_activity, what);
+        let stalled = |_| OriginError::Stalled(self.no_activity);
+        let Some((at, given)) = self.deadline else {
+            return silence.await.map_err(stalled);
+        };
+        let answer = tokio::time::timeout_at(at, silence).await;
+        answer
+            .map_err(|_| OriginError::Overdue(given))?
+            .map_err(stalled)
+    }
+}
+
 impl NetworkBody {
-    pub(super) fn new(
-        incoming: Incoming,
-        lease: Lease,
-        no_activity: Duration,
-        cells: Arc<Cells>,
-    ) -> Self {
+    pub(super) fn new(incoming: Incoming, lease: Lease, limits: Limits, cells: Arc<Cells>) -> Self {
         Self {
             incoming,
             lease: Some(lease),
             trailers: None,
-            no_activity,
+            limits,
             cells,
         }
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, OriginError> {
         loop {
-            let frame = tokio::time::timeout(self.no_activity, self.incoming.frame()).await;
-            let frame = frame.map_err(|_| OriginError::Stalled(self.no_activity))?;
-            let Some(frame) = frame else {
+            let Some(frame) = self.limits.wait(self.incoming.frame()).await? else {
                 return Ok(self.ended());
             };
             let frame = frame.map_err(|error| OriginError::from_hyper(&error))?;

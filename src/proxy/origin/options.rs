@@ -1,0 +1,63 @@
+//! The records that bear on origins.
+
+use crate::config::records::Records;
+use crate::proxy::settings::{count, seconds};
+use std::time::Duration;
+
+/// Limits and timeouts of the origin side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginOptions {
+    /// Wait for one TCP connection (`http.connect_attempts_timeout`).
+    pub connect_timeout: Duration,
+    /// Connections tried beyond the first (`http.connect_attempts_max_retries`).
+    pub connect_retries: usize,
+    /// Longest silence (`http.transaction_no_activity_timeout_out`).
+    pub no_activity: Duration,
+    /// Longest exchange, `None` for any length
+    /// (`http.transaction_active_timeout_out`).
+    pub active: Option<Duration>,
+    /// Keep connections (`http.keep_alive_enabled_out`).
+    pub keep_alive: bool,
+    /// Keep and reuse those of requests with bodies (`http.keep_alive_post_out`).
+    pub keep_alive_post: bool,
+    /// How long one may be idle (`http.keep_alive_no_activity_timeout_out`).
+    pub idle_timeout: Duration,
+    /// Connections to one server over all threads, 0 for any number
+    /// (`http.per_server.connection.max`).
+    pub per_server_max: usize,
+    /// Connections to all servers, 0 for any number
+    /// (`http.server_max_connections`).
+    pub total_max: usize,
+    /// The largest response head, in bytes (`http.response_header_max_size`).
+    pub head_bytes_max: usize,
+}
+
+impl Default for OriginOptions {
+    fn default() -> Self {
+        Self::from_records(&Records::default())
+    }
+}
+
+impl OriginOptions {
+    /// The options that `records` say.
+    #[must_use]
+    pub fn from_records(records: &Records) -> Self {
+        let active = seconds(records.http_transaction_active_timeout_out);
+        Self {
+            connect_timeout: seconds(records.http_connect_attempts_timeout),
+            connect_retries: number(records.http_connect_attempts_max_retries),
+            no_activity: seconds(records.http_transaction_no_activity_timeout_out),
+            active: (!active.is_zero()).then_some(active),
+            keep_alive: records.http_keep_alive_enabled_out != 0,
+            keep_alive_post: records.http_keep_alive_post_out != 0,
+            idle_timeout: seconds(records.http_keep_alive_no_activity_timeout_out),
+            per_server_max: number(records.http_per_server_connection_max),
+            total_max: number(records.http_server_max_connections),
+            head_bytes_max: number(records.http_response_header_max_size),
+        }
+    }
+}
+
+fn number(value: i64) -> usize {
+    usize::try_from(count(value)).unwrap_or(usize::MAX)
+}
