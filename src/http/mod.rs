@@ -6,8 +6,10 @@
 pub mod cache_control;
 pub mod chunked;
 pub mod date;
+pub mod forwarding;
 pub mod framing;
 pub mod freshness;
 pub mod head;
 pub mod policy;
 pub mod target;
+pub mod vary;

@@ -1,0 +1,411 @@
+//! What an intermediary takes off and puts on a message that it passes on
+//! (RFC 9110 7.6).
+
+use super::framing::BodyFraming;
+use ::http::header::{
+    self, CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, MAX_FORWARDS, TE,
+    TRANSFER_ENCODING, VIA,
+};
+use ::http::{HeaderMap, Method, Version};
+use std::net::IpAddr;
+
+/// The client's address as ATS passes it on; only ever ours.
+pub const CLIENT_IP: HeaderName = HeaderName::from_static("client-ip");
+/// The addresses that a request came through.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// Fields for one connection only (RFC 9110 7.6.1), and those by which a client
+/// and a proxy authenticate (11.7).
+const HOP_BY_HOP: [HeaderName; 8] = [
+    CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    TE,
+    TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+];
+
+/// Fields for all recipients, which Connection can't nominate: those that
+/// frame, route, select, describe or control the content.
+const NOT_NOMINABLE: [HeaderName; 21] = [
+    header::ACCEPT_ENCODING,
+    header::AGE,
+    header::AUTHORIZATION,
+    header::CACHE_CONTROL,
+    header::CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    header::CONTENT_LOCATION,
+    header::CONTENT_RANGE,
+    header::CONTENT_TYPE,
+    header::COOKIE,
+    DATE,
+    header::ETAG,
+    header::EXPIRES,
+    header::HOST,
+    header::LAST_MODIFIED,
+    header::LOCATION,
+    MAX_FORWARDS,
+    header::RANGE,
+    header::SET_COOKIE,
+    header::VARY,
+    VIA,
+];
+
+/// Whether the field is for one connection only.
+#[must_use]
+pub fn is_hop_by_hop(name: &HeaderName) -> bool {
+    HOP_BY_HOP.contains(name)
+}
+
+/// The fields that Connection nominates, without those that it can't.
+#[must_use]
+pub fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(CONNECTION).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|b| *b == b','))
+        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+        .filter(|name| !NOT_NOMINABLE.contains(name))
+        .collect()
+}
+
+/// Takes off every hop-by-hop field and every nominated one, from a request or
+/// a response. Read Upgrade, TE and the framing before: they go too.
+pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    for name in nominated(headers).iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Whether the sender takes trailers: TE with a member `trailers`
+/// (RFC 9110 10.1.4).
+#[must_use]
+pub fn accepts_trailers(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(TE).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|b| *b == b','))
+        .any(|member| member.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Writes the framing fields for `framing` in place of any that are there, so
+/// that exactly one of them frames the body, in canonical form.
+pub fn set_framing(headers: &mut HeaderMap, framing: BodyFraming) {
+    headers.remove(TRANSFER_ENCODING);
+    headers.remove(CONTENT_LENGTH);
+    match framing {
+        BodyFraming::Length(len) => {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
+        }
+        BodyFraming::Chunked => {
+            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        BodyFraming::None | BodyFraming::UntilClose => {}
+    }
+}
+
+/// Who we are in Via.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViaIdentity {
+    /// The name by which we are known, without spaces.
+    pub alias: String,
+    /// This process's own id, by which it knows its own requests again.
+    pub uuid: String,
+    /// What stands in the comment before any detail, such as `Strata/0.1.0`.
+    pub product: String,
+}
+
+impl ViaIdentity {
+    /// Our member of a request's Via: `1.1 alias[uuid] (product)`, where
+    /// `version` is that of the request as received.
+    #[must_use]
+    pub fn request_member(&self, version: Version) -> String {
+        let Self {
+            alias,
+            uuid,
+            product,
+        } = self;
+        format!("{} {alias}[{uuid}] ({product})", protocol(version))
+    }
+
+    /// Our member of a response's Via: `1.1 alias (product detail)`, where
+    /// `version` is that of the response as received, and `detail` is empty or
+    /// such as `[uScMsSf]`.
+    #[must_use]
+    pub fn response_member(&self, version: Version, detail: &str) -> String {
+        let Self { alias, product, .. } = self;
+        let space = if detail.is_empty() { "" } else { " " };
+        format!("{} {alias} ({product}{space}{detail})", protocol(version))
+    }
+
+    /// How many times the request went through this very process before
+    /// (RFC 9110 7.6.3): more than 0 is a loop.
+    #[must_use]
+    pub fn passes(&self, headers: &HeaderMap) -> usize {
+        let mark = format!("[{}]", self.uuid);
+        let lines = headers.get_all(VIA).iter();
+        lines
+            .map(|line| {
+                let bytes = line.as_bytes();
+                bytes
+                    .windows(mark.len())
+                    .filter(|w| *w == mark.as_bytes())
+                    .count()
+            })
+            .sum()
+    }
+}
+
+/// Appends `member` to the list field `name`, whose lines become one. Bytes of
+/// the existing lines are kept as they are.
+///
+/// A member that can't stand in a field value is not added.
+pub fn append_member(headers: &mut HeaderMap, name: &HeaderName, member: &str) {
+    let mut value = joined(headers, name);
+    if !value.is_empty() {
+        value.extend_from_slice(b", ");
+    }
+    value.extend_from_slice(member.as_bytes());
+    if let Ok(value) = HeaderValue::from_bytes(&value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Appends the client's address to X-Forwarded-For.
+pub fn append_forwarded_for(headers: &mut HeaderMap, client: IpAddr) {
+    append_member(
+        headers,
+        &X_FORWARDED_FOR,
+        &client.to_canonical().to_string(),
+    );
+}
+
+/// Sets Client-ip to the client's address, whatever the client said.
+pub fn set_client_ip(headers: &mut HeaderMap, client: IpAddr) {
+    let text = client.to_canonical().to_string();
+    headers.remove(CLIENT_IP);
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        headers.insert(CLIENT_IP, value);
+    }
+}
+
+/// Gives a response that lacks Date the time at which it was received
+/// (RFC 9110 6.6.1).
+pub fn ensure_date(headers: &mut HeaderMap, received: crate::base::clock::WallTime) {
+    if !headers.contains_key(DATE)
+        && let Ok(value) = HeaderValue::from_str(&super::date::format(received))
+    {
+        headers.insert(DATE, value);
+    }
+}
+
+/// What Max-Forwards asks of us (RFC 9110 7.6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxForwards {
+    /// Pass the request on; the field was lowered where it counts.
+    Forward,
+    /// Answer the request here: its count is used up.
+    Answer,
+}
+
+/// Honours Max-Forwards of TRACE and OPTIONS; of other methods, and where it is
+/// no number, it does not count.
+pub fn max_forwards(method: &Method, headers: &mut HeaderMap) -> MaxForwards {
+    if *method != Method::TRACE && *method != Method::OPTIONS {
+        return MaxForwards::Forward;
+    }
+    let value = headers.get(MAX_FORWARDS).and_then(|v| v.to_str().ok());
+    let digits = value.filter(|v| v.bytes().all(|b| b.is_ascii_digit()));
+    match digits.and_then(|v| v.parse::<u32>().ok()) {
+        None => MaxForwards::Forward,
+        Some(0) => MaxForwards::Answer,
+        Some(left) => {
+            headers.insert(MAX_FORWARDS, HeaderValue::from(left - 1));
+            MaxForwards::Forward
+        }
+    }
+}
+
+/// The lines of a field as one value.
+fn joined(headers: &HeaderMap, name: &HeaderName) -> Vec<u8> {
+    let lines: Vec<&[u8]> = headers
+        .get_all(name)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    lines.join(&b", "[..])
+}
+
+const fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "0.9",
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2.0",
+        Version::HTTP_3 => "3.0",
+        _ => "1.1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::WallTime;
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in lines {
+            let name: HeaderName = name.parse().unwrap();
+            map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        map
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// reported.md: `Connection: X-Secret, close`; `a, b` of a, b, c.
+    #[test]
+    fn nominated_fields_go_and_others_stay_rfc_9110_7_6_1() {
+        let mut map = headers(&[
+            ("connection", "X-Secret, close"),
+            ("connection", " a ,, b, @"),
+            ("x-secret", "1"),
+            ("a", "1"),
+            ("a", "2"),
+            ("b", "1"),
+            ("c", "1"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "keep-alive"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("proxy-authorization", "Basic x"),
+            ("trailer", "x-sum"),
+        ]);
+        remove_hop_by_hop(&mut map);
+        assert_eq!(names(&map), ["c", "trailer"]);
+    }
+
+    #[test]
+    fn fields_for_all_recipients_cannot_be_nominated() {
+        for name in NOT_NOMINABLE {
+            let mut map = headers(&[("connection", name.as_str()), (name.as_str(), "1")]);
+            remove_hop_by_hop(&mut map);
+            assert!(map.contains_key(&name), "{name}");
+            assert!(!map.contains_key(CONNECTION));
+        }
+    }
+
+    #[test]
+    fn exactly_one_field_frames_the_body() {
+        let both = [
+            ("content-length", "5"),
+            ("content-length", "5"),
+            ("transfer-encoding", "x"),
+        ];
+        let framed = |framing| {
+            let mut map = headers(&both);
+            set_framing(&mut map, framing);
+            map
+        };
+        let length = framed(BodyFraming::Length(10));
+        assert_eq!(
+            length.get_all(CONTENT_LENGTH).iter().collect::<Vec<_>>(),
+            ["10"]
+        );
+        assert_eq!(names(&length), ["content-length"]);
+        assert_eq!(names(&framed(BodyFraming::Chunked)), ["transfer-encoding"]);
+        assert!(framed(BodyFraming::None).is_empty());
+    }
+
+    fn identity() -> ViaIdentity {
+        ViaIdentity {
+            alias: "edge1".into(),
+            uuid: "6f1d".into(),
+            product: "Strata/0.1.0".into(),
+        }
+    }
+
+    #[test]
+    fn via_names_us_and_shows_a_loop_rfc_9110_7_6_3() {
+        let us = identity();
+        let mut map = headers(&[("via", "1.0 fred"), ("via", "1.1 p[0000] (x)")]);
+        assert_eq!(us.passes(&map), 0);
+        append_member(&mut map, &VIA, &us.request_member(Version::HTTP_11));
+        assert_eq!(
+            map[VIA],
+            "1.0 fred, 1.1 p[0000] (x), 1.1 edge1[6f1d] (Strata/0.1.0)"
+        );
+        assert_eq!(map.get_all(VIA).iter().count(), 1);
+        assert_eq!(us.passes(&map), 1);
+        let other = ViaIdentity {
+            uuid: "ffff".into(),
+            ..us.clone()
+        };
+        assert_eq!(other.passes(&map), 0);
+        assert_eq!(
+            us.response_member(Version::HTTP_10, ""),
+            "1.0 edge1 (Strata/0.1.0)"
+        );
+        let detail = us.response_member(Version::HTTP_11, "[uScHs]");
+        assert_eq!(detail, "1.1 edge1 (Strata/0.1.0 [uScHs])");
+    }
+
+    #[test]
+    fn addresses_are_appended_or_replaced() {
+        let client: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
+        let mut map = headers(&[
+            ("x-forwarded-for", "10.0.0.1"),
+            ("x-forwarded-for", "10.0.0.2"),
+            ("client-ip", "127.0.0.1"),
+            ("client-ip", "127.0.0.2"),
+        ]);
+        append_forwarded_for(&mut map, client);
+        set_client_ip(&mut map, client);
+        assert_eq!(map[&X_FORWARDED_FOR], "10.0.0.1, 10.0.0.2, 192.0.2.7");
+        let ours: Vec<_> = map.get_all(&CLIENT_IP).iter().collect();
+        assert_eq!(ours, ["192.0.2.7"]);
+    }
+
+    #[test]
+    fn max_forwards_counts_down_for_trace_and_options_rfc_9110_7_6_2() {
+        let run = |method: Method, value: &str| {
+            let mut map = headers(&[("max-forwards", value)]);
+            let asked = max_forwards(&method, &mut map);
+            (asked, map[MAX_FORWARDS].to_str().unwrap().to_owned())
+        };
+        assert_eq!(run(Method::TRACE, "0"), (MaxForwards::Answer, "0".into()));
+        assert_eq!(
+            run(Method::OPTIONS, "3"),
+            (MaxForwards::Forward, "2".into())
+        );
+        for bad in ["-1", "+1", "x", "", "99999999999"] {
+            assert_eq!(run(Method::TRACE, bad), (MaxForwards::Forward, bad.into()));
+        }
+        assert_eq!(run(Method::GET, "0"), (MaxForwards::Forward, "0".into()));
+        let mut none = HeaderMap::new();
+        assert_eq!(
+            max_forwards(&Method::TRACE, &mut none),
+            MaxForwards::Forward
+        );
+    }
+
+    #[test]
+    fn te_and_date() {
+        assert!(accepts_trailers(&headers(&[(
+            "te",
+            "gzip;q=0.5, Trailers"
+        )])));
+        assert!(!accepts_trailers(&headers(&[("te", "xtrailers")])));
+        let mut map = HeaderMap::new();
+        ensure_date(&mut map, WallTime::from_secs(0));
+        assert_eq!(map[DATE], "Thu, 01 Jan 1970 00:00:00 GMT");
+        ensure_date(&mut map, WallTime::from_secs(10));
+        assert_eq!(map[DATE], "Thu, 01 Jan 1970 00:00:00 GMT");
+    }
+}

@@ -1,0 +1,323 @@
+//! Which requests a stored response may answer: Vary and the values it selects
+//! by (RFC 9111 4.1).
+
+use super::cache_control::split_list;
+use super::policy::NormalizeAcceptEncoding;
+use ::http::HeaderMap;
+use ::http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue, VARY};
+
+/// What Vary says, all its lines together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// Nothing: one response serves all requests.
+    Nothing,
+    /// The request's values of these fields select the response; sorted, each
+    /// once.
+    Fields(Vec<HeaderName>),
+    /// `*`, or a member that is no field name: no other request matches.
+    Star,
+}
+
+/// Reads Vary of a response.
+#[must_use]
+pub fn vary(headers: &HeaderMap) -> Vary {
+    let mut names = Vec::new();
+    for member in members(headers, &VARY) {
+        match member.parse::<HeaderName>() {
+            Ok(name) if member != "*" => names.push(name),
+            _ => return Vary::Star,
+        }
+    }
+    names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+    names.dedup();
+    if names.is_empty() {
+        Vary::Nothing
+    } else {
+        Vary::Fields(names)
+    }
+}
+
+/// The values by which `fields` select a response for this request: equal bytes
+/// mean the same selection.
+///
+/// Lines of one field are combined, whitespace around list members is taken
+/// off, empty members are dropped; an absent field differs from an empty one.
+/// Normalise Accept-Encoding before ([`normalize_accept_encoding`]).
+#[must_use]
+pub fn selected(fields: &[HeaderName], request: &HeaderMap) -> Vec<u8> {
+    let mut out = Vec::new();
+    for name in fields {
+        out.extend_from_slice(name.as_str().as_bytes());
+        if request.contains_key(name) {
+            out.push(b':');
+            push_members(&mut out, request, name);
+        }
+        // No field value holds a line feed.
+        out.push(b'\n');
+    }
+    out
+}
+
+/// Rewrites Accept-Encoding of a request as the rule says, so that requests
+/// which can take the same response select the same one.
+///
+/// A coding counts as accepted when it is listed with a weight above 0, or not
+/// listed while `*` is. Malformed members are ignored: a field that holds
+/// nothing else means identity, and is removed.
+pub fn normalize_accept_encoding(request: &mut HeaderMap, rule: NormalizeAcceptEncoding) {
+    if rule == NormalizeAcceptEncoding::Verbatim || !request.contains_key(ACCEPT_ENCODING) {
+        return;
+    }
+    let accepted = Accepted::of(request);
+    match normal_form(rule, accepted.takes("br"), accepted.takes("gzip")) {
+        Some(value) => request.insert(ACCEPT_ENCODING, HeaderValue::from_static(value)),
+        None => request.remove(ACCEPT_ENCODING),
+    };
+}
+
+const fn normal_form(rule: NormalizeAcceptEncoding, br: bool, gzip: bool) -> Option<&'static str> {
+    match rule {
+        NormalizeAcceptEncoding::BrotliAndGzip if br && gzip => Some("br, gzip"),
+        NormalizeAcceptEncoding::Brotli | NormalizeAcceptEncoding::BrotliAndGzip if br => {
+            Some("br")
+        }
+        NormalizeAcceptEncoding::Verbatim
+        | NormalizeAcceptEncoding::Gzip
+        | NormalizeAcceptEncoding::Brotli
+        | NormalizeAcceptEncoding::BrotliAndGzip => {
+            if gzip {
+                Some("gzip")
+            } else {
+                None
+            }
+        }
+    }
+}
+
+/// The well-formed members of Accept-Encoding: coding in lower case, and
+/// whether its weight is above 0.
+struct Accepted(Vec<(String, bool)>);
+
+impl Accepted {
+    fn of(request: &HeaderMap) -> Self {
+        let members = members(request, &ACCEPT_ENCODING);
+        Self(members.iter().filter_map(|m| weighted(m)).collect())
+    }
+
+    fn takes(&self, coding: &str) -> bool {
+        let row = |name: &str| self.0.iter().find(|(coding, _)| coding == name);
+        row(coding)
+            .or_else(|| row(&format!("x-{coding}")))
+            .or_else(|| row("*"))
+            .is_some_and(|(_, taken)| *taken)
+    }
+}
+
+fn weighted(member: &str) -> Option<(String, bool)> {
+    let (coding, weight) = match member.split_once(';') {
+        Some((coding, weight)) => (coding, is_above_zero(weight.trim())?),
+        None => (member, true),
+    };
+    let coding = coding.trim().to_ascii_lowercase();
+    let is_token = !coding.is_empty() && coding.bytes().all(super::head::is_tchar);
+    is_token.then_some((coding, weight))
+}
+
+/// Reads `q=0.5`; `None` when it is no weight (RFC 9110 12.4.2).
+fn is_above_zero(weight: &str) -> Option<bool> {
+    let (name, value) = weight.split_once('=')?;
+    if !name.trim_end().eq_ignore_ascii_case("q") {
+        return None;
+    }
+    let value: f32 = value.trim_start().parse().ok()?;
+    (0.0..=1.0).contains(&value).then_some(value > 0.0)
+}
+
+/// The members of a list field, all its lines together.
+fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
+    let lines = headers.get_all(name).iter();
+    let texts = lines.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned());
+    texts
+        .flat_map(|text| split_list(&text).map(str::to_owned).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Like [`members`], but the bytes as they are, joined by commas.
+fn push_members(out: &mut Vec<u8>, request: &HeaderMap, name: &HeaderName) {
+    let mut first = true;
+    for line in request.get_all(name) {
+        for member in raw_members(line.as_bytes()) {
+            if !first {
+                out.push(b',');
+            }
+            out.extend_from_slice(member);
+            first = false;
+        }
+    }
+}
+
+/// List members of a value that need not be text; one that is not is a single
+/// member.
+fn raw_members(value: &[u8]) -> Vec<&[u8]> {
+    match std::str::from_utf8(value) {
+        Ok(text) => split_list(text).map(str::as_bytes).collect(),
+        Err(_) => vec![value.trim_ascii()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Lines<'a> = &'a [(&'a str, &'a [u8])];
+    type Values<'a> = &'a [&'a [u8]];
+
+    fn headers(lines: Lines<'_>) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in lines {
+            let name: HeaderName = name.parse().unwrap();
+            map.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        map
+    }
+
+    fn vary_of(lines: &[&str]) -> Vary {
+        let lines: Vec<(&str, &[u8])> = lines.iter().map(|l| ("vary", l.as_bytes())).collect();
+        vary(&headers(&lines))
+    }
+
+    #[test]
+    fn all_lines_of_vary_count_and_a_star_anywhere_rfc_9111_4_1() {
+        let names = |names: &[&'static str]| {
+            Vary::Fields(names.iter().map(|n| HeaderName::from_static(n)).collect())
+        };
+        let rows: [(&[&str], Vary); 10] = [
+            (&[], Vary::Nothing),
+            (&[""], Vary::Nothing),
+            (&[" , ,"], Vary::Nothing),
+            (&["Accept-Encoding"], names(&["accept-encoding"])),
+            (&["X-B , x-a,X-A"], names(&["x-a", "x-b"])),
+            (
+                &["x-a", "Accept-Encoding"],
+                names(&["accept-encoding", "x-a"]),
+            ),
+            (&["", "*"], Vary::Star),
+            (&["x-a, *"], Vary::Star),
+            (&["*", "x-a"], Vary::Star),
+            (&["x a"], Vary::Star),
+        ];
+        for (lines, expected) in rows {
+            assert_eq!(vary_of(lines), expected, "{lines:?}");
+        }
+    }
+
+    fn select(lines: &[(&str, &[u8])]) -> Vec<u8> {
+        let fields = [
+            HeaderName::from_static("x-a"),
+            HeaderName::from_static("x-b"),
+        ];
+        selected(&fields, &headers(lines))
+    }
+
+    #[test]
+    fn equal_selections_are_equal_bytes_and_no_others() {
+        let same: [(Lines<'_>, Lines<'_>); 4] = [
+            (&[("x-a", b"1"), ("x-a", b"2")], &[("x-a", b"1 ,\t2")]),
+            (&[("x-a", b" 1 ")], &[("x-a", b"1,")]),
+            (&[("x-c", b"1")], &[]),
+            (
+                &[("x-a", b"1"), ("x-b", b"2")],
+                &[("x-b", b"2"), ("x-a", b"1")],
+            ),
+        ];
+        for (a, b) in same {
+            assert_eq!(select(a), select(b), "{a:?} {b:?}");
+        }
+        let different: [(Lines<'_>, Lines<'_>); 8] = [
+            (&[("x-a", b"1"), ("x-a", b"2")], &[("x-a", b"1")]),
+            (
+                &[("x-a", b"1"), ("x-a", b"2")],
+                &[("x-a", b"2"), ("x-a", b"1")],
+            ),
+            (&[("x-a", b"")], &[]),
+            (&[("x-a", b"1")], &[("x-b", b"1")]),
+            (&[("x-a", b"a")], &[("x-a", b"A")]),
+            (&[("x-a", b"\"1, 2\"")], &[("x-a", b"\"1,2\"")]),
+            (&[("x-a", b"a b")], &[("x-a", b"ab")]),
+            (&[("x-a", b"\xff")], &[("x-a", b"\xfe")]),
+        ];
+        for (a, b) in different {
+            assert_ne!(select(a), select(b), "{a:?} {b:?}");
+        }
+    }
+
+    fn normalized(rule: NormalizeAcceptEncoding, lines: &[&[u8]]) -> Option<String> {
+        let lines: Vec<_> = lines.iter().map(|l| ("accept-encoding", *l)).collect();
+        let mut map = headers(&lines);
+        normalize_accept_encoding(&mut map, rule);
+        assert!(map.get_all(ACCEPT_ENCODING).iter().count() <= lines.len());
+        map.get(ACCEPT_ENCODING)
+            .map(|v| v.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn accept_encoding_has_few_normal_forms() {
+        use NormalizeAcceptEncoding as Rule;
+        let rows: [(Rule, Values<'_>, Option<&str>); 17] = [
+            (Rule::Gzip, &[b"gzip, deflate, br"], Some("gzip")),
+            (Rule::Gzip, &[b"br", b"gzip"], Some("gzip")),
+            (Rule::Gzip, &[b"X-GZIP"], Some("gzip")),
+            (Rule::Gzip, &[b"*"], Some("gzip")),
+            (Rule::Gzip, &[b"*;q=0"], None),
+            (Rule::Gzip, &[b"gzip;q=0, *"], None),
+            (Rule::Gzip, &[b"gzip ; q=0.001"], Some("gzip")),
+            (Rule::Gzip, &[b"gzip;q=0.000"], None),
+            (Rule::Gzip, &[b"br"], None),
+            (Rule::Gzip, &[b""], None),
+            (Rule::Gzip, &[b",;q="], None),
+            (Rule::Gzip, &[b"\xff\xfe,gzip;q=x"], None),
+            (Rule::Gzip, &[b"gzipx, xgzip"], None),
+            (Rule::Brotli, &[b"gzip, br"], Some("br")),
+            (Rule::Brotli, &[b"gzip"], Some("gzip")),
+            (Rule::BrotliAndGzip, &[b"gzip", b"br"], Some("br, gzip")),
+            (Rule::Verbatim, &[b"junk;;"], Some("junk;;")),
+        ];
+        for (rule, lines, expected) in rows {
+            assert_eq!(
+                normalized(rule, lines).as_deref(),
+                expected,
+                "{rule:?} {lines:?}"
+            );
+        }
+        assert_eq!(normalized(Rule::Gzip, &[]), None);
+    }
+
+    /// reported.md: A has lines `gzip` and `br`, B only gzip; and 8 KB of junk.
+    #[test]
+    fn a_client_without_brotli_never_selects_the_brotli_response() {
+        let select = |lines: &[&[u8]]| {
+            let lines: Vec<_> = lines.iter().map(|l| ("accept-encoding", *l)).collect();
+            let mut map = headers(&lines);
+            normalize_accept_encoding(&mut map, NormalizeAcceptEncoding::Brotli);
+            selected(&[ACCEPT_ENCODING], &map)
+        };
+        assert_ne!(select(&[b"gzip", b"br"]), select(&[b"gzip"]));
+        let junk = [b'\x80'; 8192];
+        assert_eq!(select(&[&junk]), select(&[]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_values_select(value in proptest::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok(value) = HeaderValue::from_bytes(&value) {
+                let mut map = HeaderMap::new();
+                map.append(ACCEPT_ENCODING, value.clone());
+                map.append(VARY, value);
+                prop_assert!(selected(&[ACCEPT_ENCODING], &map).ends_with(b"\n"));
+                prop_assert!(vary(&map) == vary(&map.clone()));
+                normalize_accept_encoding(&mut map, NormalizeAcceptEncoding::Gzip);
+            }
+        }
+    }
+}
