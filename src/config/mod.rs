@@ -2,13 +2,16 @@
 //!
 //! Nothing here opens a file or reads a clock.
 
+pub mod connect_ports;
 mod error;
 pub mod ip_allow;
 pub mod ip_range;
 pub mod lines;
+mod list;
 pub mod methods;
 pub mod nearest;
 pub mod place;
+pub mod ports;
 pub mod records;
 pub mod remap;
 
