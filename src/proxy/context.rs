@@ -2,42 +2,82 @@
 
 use super::answer::Voice;
 use super::life::Life;
+use super::origin::{OriginOptions, OriginPool, PoolParts, ServerCounts};
+use super::resolve::{Resolver, ResolverOptions};
 use super::snapshot::Snapshot;
 use crate::base::clock::{Clock, WallTime};
+use crate::cache::Cache;
 use crate::http::date;
-use crate::metrics::Cells;
+use crate::http::forwarding::ViaIdentity;
+use crate::metrics::{Cells, Registry};
 use arc_swap::ArcSwap;
 use std::cell::Cell;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What one event thread hands to its transactions.
-pub struct WorkerContext {
+/// What all threads share. Cloning it shares it.
+#[derive(Clone)]
+pub struct Shared {
     /// The configuration in force.
     pub snapshot: Arc<ArcSwap<Snapshot>>,
-    /// This thread's counters.
-    pub cells: Arc<Cells>,
+    /// Where every thread's counters are summed.
+    pub registry: Arc<Registry>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Whether to go on.
     pub life: Life,
+    /// The cache; none when it is off.
+    pub cache: Option<Arc<Cache>>,
+    /// Who we are in Via.
+    pub identity: Arc<ViaIdentity>,
+    /// Every address that this server listens on, the admin's too: no request
+    /// is forwarded to one of them.
+    pub own: Arc<[SocketAddr]>,
+    /// Connections to origins over all threads.
+    pub servers: Arc<ServerCounts>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("generation", &self.snapshot.load().generation)
+            .field("life", &self.life)
+            .field("own", &self.own)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What one event thread hands to its transactions.
+#[derive(Debug)]
+pub struct WorkerContext {
+    /// What all threads share.
+    pub shared: Shared,
+    /// This thread's counters.
+    pub cells: Arc<Cells>,
+    /// This thread's connections to origins.
+    pub origins: OriginPool,
     date: DateCache,
 }
 
 impl WorkerContext {
-    /// A thread's context.
+    /// This thread's context. To be made inside its `LocalSet`, before it
+    /// serves: it reads the files of the resolver.
     #[must_use]
-    pub fn new(
-        snapshot: Arc<ArcSwap<Snapshot>>,
-        cells: Arc<Cells>,
-        clock: Arc<dyn Clock>,
-        life: Life,
-    ) -> Self {
+    pub fn new(shared: Shared) -> Self {
+        let cells = shared.registry.cells();
+        let records = Arc::clone(&shared.snapshot.load().records);
+        let resolver = Resolver::new(&ResolverOptions::from_records(&records), Arc::clone(&cells));
+        let parts = PoolParts {
+            counts: Arc::clone(&shared.servers),
+            cells: Arc::clone(&cells),
+            clock: Arc::clone(&shared.clock),
+        };
+        let origins = OriginPool::new(OriginOptions::from_records(&records), resolver, parts);
         Self {
-            snapshot,
+            shared,
             cells,
-            clock,
-            life,
+            origins,
             date: DateCache::default(),
         }
     }
@@ -48,7 +88,7 @@ impl WorkerContext {
         let tells = snapshot.records.http_response_server_enabled != 0;
         Voice {
             server: tells.then(|| Arc::clone(&snapshot.records.http_response_server_str)),
-            date: self.date(self.clock.wall()),
+            date: self.date(self.shared.clock.wall()),
         }
     }
 
@@ -56,16 +96,6 @@ impl WorkerContext {
     #[must_use]
     pub fn date(&self, now: WallTime) -> [u8; 29] {
         self.date.at(now)
-    }
-}
-
-impl fmt::Debug for WorkerContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let generation = self.snapshot.load().generation;
-        f.debug_struct("WorkerContext")
-            .field("generation", &generation)
-            .field("life", &self.life)
-            .finish_non_exhaustive()
     }
 }
 

@@ -10,10 +10,14 @@ pub mod life;
 pub mod listener;
 pub mod origin;
 pub mod outcome;
+pub mod peer;
 pub mod resolve;
+pub mod routed;
 pub mod settings;
 pub mod snapshot;
 
-pub use context::WorkerContext;
+pub use context::{Shared, WorkerContext};
 pub use outcome::{Ended, Finish, Outcome, Route};
+pub use peer::Peer;
+pub use routed::{Mode, Routed};
 pub use snapshot::Snapshot;

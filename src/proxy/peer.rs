@@ -1,0 +1,46 @@
+//! The two ends of a client connection.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Who is at each end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The client's address.
+    pub client: SocketAddr,
+    /// Ours, which the client connected to.
+    pub local: SocketAddr,
+}
+
+impl Peer {
+    /// Both ends, IPv4-mapped addresses as IPv4.
+    #[must_use]
+    pub fn new(client: SocketAddr, local: SocketAddr) -> Self {
+        Self {
+            client: canonical(client),
+            local: canonical(local),
+        }
+    }
+
+    /// The client's address without its port.
+    #[must_use]
+    pub const fn ip(&self) -> IpAddr {
+        self.client.ip()
+    }
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapped_address_is_the_ipv4_client_it_stands_for() {
+        let mapped: SocketAddr = "[::ffff:10.0.0.1]:5".parse().unwrap();
+        let peer = Peer::new(mapped, mapped);
+        assert_eq!(peer.ip().to_string(), "10.0.0.1");
+        assert_eq!(peer.local.port(), 5);
+    }
+}

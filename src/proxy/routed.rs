@@ -1,0 +1,86 @@
+//! A request that is to be carried out: who asks, for what, of whom.
+
+use super::h1::RequestHead;
+use super::origin::Upstream;
+use super::peer::Peer;
+use super::snapshot::Snapshot;
+use crate::base::clock::{MonoTime, WallTime};
+use crate::cache::CacheKey;
+use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
+use crate::http::target::RequestUrl;
+use http::header::{EXPECT, HOST, VIA};
+use http::{HeaderMap, HeaderValue};
+use std::sync::Arc;
+
+/// Who chose the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The operator, by a rule with a literal target.
+    Reverse,
+    /// The client.
+    Forward,
+}
+
+/// A request that was let through, with everything that carrying it out takes.
+#[derive(Debug)]
+pub struct Routed {
+    /// The request as received.
+    pub head: RequestHead,
+    /// The connection's two ends.
+    pub peer: Peer,
+    /// The configuration that holds for this transaction.
+    pub snapshot: Arc<Snapshot>,
+    /// Who chose the origin.
+    pub mode: Mode,
+    /// The URL that the client asked for.
+    pub url: RequestUrl,
+    /// Where the request goes, and who judges the address.
+    pub upstream: Upstream,
+    /// What the origin's Host field says.
+    pub host: String,
+    /// What the response is stored by: the client's URL when it keeps its Host
+    /// (`pristine_host_hdr` 1), else the origin's.
+    pub key: CacheKey,
+    /// When the head was whole.
+    pub wall: WallTime,
+    /// The same, to measure from.
+    pub mono: MonoTime,
+}
+
+impl Routed {
+    /// The fields that go to the origin: without those of this connection,
+    /// with its Host and what a proxy adds. Framing fields are the sender's
+    /// business, Expect was answered here.
+    #[must_use]
+    pub fn origin_fields(&self, identity: &ViaIdentity) -> HeaderMap {
+        let records = &self.snapshot.records;
+        let mut fields = self.head.headers.clone();
+        forwarding::remove_hop_by_hop(&mut fields);
+        fields.remove(EXPECT);
+        forwarding::max_forwards(&self.head.method, &mut fields);
+        if let Ok(host) = HeaderValue::from_str(&self.host) {
+            fields.insert(HOST, host);
+        }
+        set_client_ip(&mut fields, records.http_insert_client_ip, &self.peer);
+        if records.http_insert_squid_x_forwarded_for != 0 {
+            forwarding::append_forwarded_for(&mut fields, self.peer.ip());
+        }
+        if records.http_insert_request_via_str != 0 {
+            let member = identity.request_member(self.head.version);
+            forwarding::append_member(&mut fields, &VIA, &member);
+        }
+        fields
+    }
+}
+
+/// A client's own Client-ip is never believed (`http.insert_client_ip`: 1 keeps
+/// one that a client of ours, itself a proxy, has set).
+fn set_client_ip(fields: &mut HeaderMap, level: i64, peer: &Peer) {
+    match level {
+        0 => {
+            fields.remove(CLIENT_IP);
+        }
+        1 if fields.contains_key(CLIENT_IP) => {}
+        _ => forwarding::set_client_ip(fields, peer.ip()),
+    }
+}
