@@ -1,5 +1,6 @@
 //! Floor 3: listeners, transactions, origins and fills.
 
+pub mod access_log;
 pub mod answer;
 pub mod cache_status;
 pub mod context;

@@ -294,6 +294,8 @@ pub struct Ended {
     pub content_type: Option<bytes::Bytes>,
     /// How the transfer ended.
     pub finish: Finish,
+    /// What went wrong, in words for the client and the error log.
+    pub detail: Option<Box<str>>,
 }
 
 impl Ended {
@@ -309,6 +311,7 @@ impl Ended {
             route: Route::None,
             content_type: None,
             finish: Finish::Whole,
+            detail: None,
         }
     }
 }

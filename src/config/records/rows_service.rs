@@ -12,15 +12,15 @@ log_common_log_enabled: int = 0, "proxy.config.log.common_log_enabled", FLAG, Re
 /// 1 reads logs_xml.config.
 log_custom_logs_enabled: int = 0, "proxy.config.log.custom_logs_enabled", FLAG, Reload, Global, Ignored;
 /// Format of the access log: `squid`, or `strata`, which adds the hit's tier and the outcome.
-log_default_format: text = "strata", "proxy.config.log.default_format", one_of(&["strata", "squid"]), Reload, Global, Honoured;
+log_default_format: text = "strata", "proxy.config.log.default_format", one_of(&["strata", "squid"]), Restart, Global, Honoured;
 /// Bytes of a buffer of log lines.
 log_log_buffer_size: int = 9216, "proxy.config.log.log_buffer_size", between(1024, 16_777_216), Reload, Global, Ignored;
 /// Directory of the logs; NULL is `log` in the local state directory.
 log_logfile_dir: optional = NULL, "proxy.config.log.logfile_dir", ANY, Restart, Global, Honoured;
 /// What is logged: 0 nothing, 1 errors, 2 transactions, 3 both.
-log_logging_enabled: int = 3, "proxy.config.log.logging_enabled", between(0, 4), Reload, Global, Honoured;
+log_logging_enabled: int = 3, "proxy.config.log.logging_enabled", between(0, 4), Restart, Global, Honoured;
 /// Seconds a log line may wait in its buffer.
-log_max_secs_per_buffer: int = 5, "proxy.config.log.max_secs_per_buffer", between(1, 3600), Reload, Global, Ignored;
+log_max_secs_per_buffer: int = 5, "proxy.config.log.max_secs_per_buffer", between(1, 3600), Restart, Global, Honoured;
 /// Megabytes that all logs may take.
 log_max_space_mb_for_logs: int = 25_000, "proxy.config.log.max_space_mb_for_logs", at_least(0), Reload, Global, Ignored;
 /// Megabytes below that quota at which rolled files are deleted.
