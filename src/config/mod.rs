@@ -14,5 +14,6 @@ pub mod place;
 pub mod ports;
 pub mod records;
 pub mod remap;
+pub mod storage;
 
 pub use error::{ConfigError, Findings};

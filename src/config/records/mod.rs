@@ -28,6 +28,7 @@ mod table;
 pub use aliases::{ALIASES, Alias, alias};
 pub use file::{FileRecord, RecordsFile};
 pub use known::{SetError, settings};
+pub(in crate::config) use number::int_prefix;
 pub use resolve::{Running, variable};
 pub use rewrite::set_in_text;
 pub use spec::{Honour, RecordSpec, Scope, Update};

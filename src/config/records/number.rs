@@ -9,7 +9,7 @@ use crate::config::place::shortened;
 ///
 /// # Errors
 /// [`ValueError::NotANumber`], [`ValueError::TooBig`].
-pub(super) fn int_prefix(text: &str) -> Result<(i64, &str), ValueError> {
+pub(in crate::config) fn int_prefix(text: &str) -> Result<(i64, &str), ValueError> {
     let (negative, unsigned) = split_sign(text);
     let (radix, digits) = match unsigned.strip_prefix("0x") {
         Some(digits) => (16, digits),
