@@ -2,8 +2,7 @@
 
 use tokio::sync::watch;
 
-/// A stage of the server's life; it only ever moves down this list, but for
-/// `Draining`, which may go back to `Running`.
+/// A stage of the server's life; it only ever moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Not every port is bound, or not every stripe judged.
@@ -60,11 +59,10 @@ impl Life {
         self.step(Phase::Running, |now| now == Phase::Starting);
     }
 
-    /// Stops accepting, or accepts again; false once it is stopping.
-    pub fn drain(&self, on: bool) -> bool {
-        let to = if on { Phase::Draining } else { Phase::Running };
-        self.step(to, |now| matches!(now, Phase::Running | Phase::Draining));
-        self.phase() == to
+    /// Stops accepting; false while it starts or stops.
+    pub fn drain(&self) -> bool {
+        self.step(Phase::Draining, |now| now == Phase::Running);
+        self.phase() == Phase::Draining
     }
 
     /// Asks the server to stop; there is no way back.
@@ -88,15 +86,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drained_server_can_come_back_but_a_stopping_one_cannot() {
+    fn there_is_no_way_back() {
         let life = Life::default();
-        assert!(!life.drain(true), "it is still starting");
+        assert!(!life.drain(), "it is still starting");
         life.running();
-        assert!(life.drain(true));
-        assert!(life.drain(false));
+        assert!(life.drain());
+        life.running();
+        assert_eq!(life.phase(), Phase::Draining);
         life.stop();
-        assert!(!life.drain(false));
-        life.running();
+        assert!(!life.drain());
         assert_eq!(life.phase(), Phase::Stopping);
     }
 }

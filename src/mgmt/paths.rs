@@ -1,5 +1,7 @@
 //! Where the configuration lies, and what relative paths in it mean.
 
+use super::load::{Environment, state_dir};
+use super::socket::SOCKET_NAME;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +34,25 @@ pub fn config_dir(option: Option<PathBuf>, variable: Option<OsString>, working: 
 pub fn config_dir_here(option: Option<PathBuf>) -> PathBuf {
     let working = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     config_dir(option, std::env::var_os(CONFIG_VARIABLE), &working)
+}
+
+/// The variables of this process that may override records.
+#[must_use]
+pub fn environment_here() -> Environment {
+    let variables = std::env::vars_os();
+    let texts = variables.filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        Some((name, value.into_string().ok()?))
+    });
+    texts
+        .filter(|(name, _)| name.starts_with("PROXY_"))
+        .collect()
+}
+
+/// The control socket of the server of that configuration.
+#[must_use]
+pub fn socket_path(config_dir: &Path) -> PathBuf {
+    state_dir(config_dir, environment_here()).join(SOCKET_NAME)
 }
 
 #[cfg(test)]

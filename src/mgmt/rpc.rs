@@ -99,13 +99,15 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call that wants an answer.
+    /// A call that wants an answer; `params` is a JSON object, and anything
+    /// else is no parameters.
     #[must_use]
-    pub fn new(method: &str, params: Map<String, Value>) -> Self {
+    pub fn new(method: &str, mut params: Value) -> Self {
+        let params = params.as_object_mut().map(std::mem::take);
         Self {
             id: Some(1.into()),
             method: method.to_owned(),
-            params,
+            params: params.unwrap_or_default(),
         }
     }
 
@@ -219,8 +221,7 @@ mod tests {
 
     #[test]
     fn a_call_is_read_back_as_it_was_written() {
-        let params = Map::from_iter([("names".to_owned(), json!(["a"]))]);
-        let call = Call::new("config.get", params);
+        let call = Call::new("config.get", json!({"names": ["a"]}));
         let line = call.to_line();
         assert_eq!(Message::parse(line.as_bytes()), Message::One(Ok(call)));
     }

@@ -155,7 +155,7 @@ async fn send(writer: &mut OwnedWriteHalf, answer: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::mgmt::client::{self, CallError};
-    use serde_json::{Map, json};
+    use serde_json::json;
     use std::io::{Read, Write};
 
     struct Echo;
@@ -199,9 +199,8 @@ mod tests {
     #[test]
     fn a_call_is_answered_and_a_fault_comes_back_as_one() {
         let (good, bad) = with_server(|path| {
-            let params = Map::from_iter([("a".to_owned(), json!(1))]);
-            let good = client::call(&path, &Call::new("echo", params)).unwrap();
-            (good, client::call(&path, &Call::new("nope", Map::new())))
+            let good = client::call(&path, &Call::new("echo", json!({"a": 1}))).unwrap();
+            (good, client::call(&path, &Call::new("nope", json!({}))))
         });
         assert_eq!(good, json!({"a": 1}));
         let Err(CallError::Fault(fault)) = bad else {
@@ -253,7 +252,7 @@ mod tests {
     fn without_a_server_the_error_names_the_socket() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(SOCKET_NAME);
-        let error = client::call(&path, &Call::new("echo", Map::new())).unwrap_err();
+        let error = client::call(&path, &Call::new("echo", json!({}))).unwrap_err();
         assert!(error.to_string().contains("control.sock"), "{error}");
     }
 }

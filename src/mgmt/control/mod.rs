@@ -2,13 +2,25 @@
 //!
 //! | method | parameters | answer |
 //! |---|---|---|
+//! | `config.reload` | | `generation`, what holds `now` and `at_restart`, `warnings` |
+//! | `config.get` | `names` | `values`: name, value, source and update of each |
+//! | `config.match` | `pattern` | the same of all that match |
+//! | `config.set` | `name`, `value`, `persist` | `effect`: `now` or `restart` |
+//! | `config.status` | | what is loaded, since when, what waits |
+//! | `config.verify` | | `warnings` |
+//! | `value.get` | `name` | `value` of a record or metric |
+//! | `value.match` | `pattern` | `values` of records and metrics |
 //! | `metric.get` | `names` | `values`: name and value of each |
 //! | `metric.match` | `pattern` | the same of all that match |
 //! | `metric.zero` | `names`; none is all | nothing |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
 //! | `server.stop` | | nothing; the server then drains and exits |
-//! | `server.drain` | `undo` | the phase |
+//! | `server.drain` | | the phase |
+//!
+//! A configuration that is refused is told by the error's `data.errors`, each
+//! with file, line, column and, as `text`, all of it on one line.
 
+mod config;
 mod metric;
 mod params;
 mod process;
@@ -16,6 +28,7 @@ mod process;
 use super::admin::Readiness;
 use super::life::Life;
 use super::rpc::{Call, Fault, FaultKind};
+use super::settings::Settings;
 use super::socket::Handler;
 use crate::base::clock::{Clock, WallTime};
 use crate::metrics::{Collector, Metric, Scrape};
@@ -41,6 +54,8 @@ pub struct Control {
     pub collector: Arc<Collector>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The configuration.
+    pub settings: Settings,
     /// The server's phase.
     pub life: Arc<Life>,
     /// What does not change.
@@ -65,10 +80,43 @@ impl Handler for Control {
 impl Control {
     fn dispatch(&self, call: &Call) -> Result<Value, Fault> {
         match call.method.split_once('.') {
+            Some(("config", action)) => self.config(action, call),
+            Some(("value", action)) => self.value(action, call),
             Some(("metric", action)) => self.metric(action, call),
             Some(("server", action)) => self.server(action, call),
             _ => Err(no_method(call)),
         }
+    }
+
+    fn config(&self, action: &str, call: &Call) -> Result<Value, Fault> {
+        let params = |names: &[&str]| Params::of(call, names);
+        match action {
+            "reload" => params(&[]).and_then(|_| config::reload(self)),
+            "verify" => params(&[]).and_then(|_| config::verify(self)),
+            "status" => params(&[]).map(|_| config::status(self)),
+            "get" => config::get(self, &params(&["names"])?.some_texts("names")?),
+            "match" => config::matching(self, params(&["pattern"])?),
+            "set" => config::set(self, params(&["name", "value", "persist"])?),
+            _ => Err(no_method(call)),
+        }
+    }
+
+    fn value(&self, action: &str, call: &Call) -> Result<Value, Fault> {
+        match action {
+            "get" => config::value(self, Params::of(call, &["name"])?.text("name")?),
+            "match" => config::matching_values(self, Params::of(call, &["pattern"])?),
+            _ => Err(no_method(call)),
+        }
+    }
+
+    /// Shows the number of the configuration in force, and whether part of it
+    /// waits for a restart.
+    fn publish_generation(&self) {
+        let status = self.settings.status();
+        let gauges = self.collector.gauges();
+        gauges.set(Metric::StrataGeneration, status.generation);
+        let waits = u64::from(!status.at_restart.is_empty());
+        gauges.set(Metric::RestartRequired, waits);
     }
 
     fn scrape(&self) -> Scrape {
@@ -104,7 +152,10 @@ impl Control {
                 self.life.stop();
                 Ok(json!({}))
             }
-            "drain" => process::drain(self, Params::of(call, &["undo"])?.flag("undo")?),
+            "drain" => {
+                Params::of(call, &[])?;
+                process::drain(self)
+            }
             _ => Err(no_method(call)),
         }
     }

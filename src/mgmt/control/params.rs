@@ -76,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     fn call(params: Value) -> Call {
-        Call::new("metric.get", params.as_object().unwrap().clone())
+        Call::new("metric.get", params)
     }
 
     #[test]

@@ -23,19 +23,19 @@ pub(super) fn status(control: &Control) -> Value {
     })
 }
 
-/// Stops accepting, or accepts again.
+/// Stops accepting; requests that are begun are finished, and there is no way
+/// back but a restart.
 ///
 /// # Errors
 ///
 /// `Refused` while the server starts or stops.
-pub(super) fn drain(control: &Control, undo: bool) -> Result<Value, Fault> {
-    let done = control.life.drain(!undo);
+pub(super) fn drain(control: &Control) -> Result<Value, Fault> {
+    let done = control.life.drain();
     let phase = control.life.phase().word();
     if !done {
         let what = format!("the server is {phase}");
         return Err(Fault::new(FaultKind::Refused, what));
     }
-    let draining = u64::from(!undo);
-    control.collector.gauges().set(Metric::Draining, draining);
+    control.collector.gauges().set(Metric::Draining, 1);
     Ok(json!({ "phase": phase }))
 }

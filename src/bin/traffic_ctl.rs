@@ -1,0 +1,311 @@
+//! The operator's command: one subcommand is one call on the control socket.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use strata::mgmt::client::{self, CallError};
+use strata::mgmt::paths;
+use strata::mgmt::rpc::{Call, Fault};
+
+/// Exit code when the server refuses, as traffic_ctl 9 has it.
+const REFUSED: u8 = 2;
+
+/// Control a running traffic_server.
+#[derive(Debug, Parser)]
+#[command(name = "traffic_ctl", version)]
+struct Args {
+    /// Directory of records.config [else $STRATA_CONFIG, the working
+    /// directory, /etc/strata]
+    #[arg(long, value_name = "DIR", global = true)]
+    config: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "text", global = true)]
+    format: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Lines for people and scripts
+    Text,
+    /// The whole answer
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Records and configuration files
+    #[command(subcommand)]
+    Config(Config),
+    /// Counters and gauges
+    #[command(subcommand)]
+    Metric(Metric),
+    /// The server as a whole
+    #[command(subcommand)]
+    Server(Server),
+    /// Spans
+    #[command(subcommand)]
+    Storage(Storage),
+    /// Stored objects
+    #[command(subcommand)]
+    Cache(Cache),
+}
+
+#[derive(Debug, Subcommand)]
+enum Config {
+    /// Read the files again: all of them take effect, or none
+    Reload,
+    /// Print records
+    Get {
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+    /// Change the running value of a record, until the server restarts
+    Set {
+        name: String,
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Print the records whose name matches a regular expression
+    Match { pattern: String },
+    /// What is loaded, since when, and what waits for a restart
+    Status,
+    /// Read and check the files, and change nothing
+    Verify,
+}
+
+#[derive(Debug, Subcommand)]
+enum Metric {
+    /// Print metrics
+    Get {
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+    /// Print the metrics whose name matches a regular expression
+    Match { pattern: String },
+    /// Set counters to zero; all of them if none is named
+    Zero { names: Vec<String> },
+}
+
+#[derive(Debug, Subcommand)]
+enum Server {
+    /// Whether it runs and is ready
+    Status,
+    /// Stop it: drain, flush, exit
+    Stop,
+    /// Accept nothing more and finish what is begun
+    Drain,
+}
+
+#[derive(Debug, Subcommand)]
+enum Storage {
+    /// Every configured span and its state
+    List,
+    /// Take a span out of use
+    Offline { path: String },
+    /// Put a span in use again
+    Online { path: String },
+    /// Format a span, whose objects are lost
+    Init {
+        path: String,
+        /// Even if something else lies on it
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Cache {
+    /// Forget what is stored for client URLs, durably
+    Purge {
+        #[arg(required = true)]
+        urls: Vec<String>,
+    },
+}
+
+/// A method of the control socket and its parameters.
+fn request(command: &Command) -> (&'static str, Value) {
+    match command {
+        Command::Config(command) => config_request(command),
+        Command::Metric(Metric::Get { names }) => ("metric.get", json!({ "names": names })),
+        Command::Metric(Metric::Match { pattern }) => {
+            ("metric.match", json!({ "pattern": pattern }))
+        }
+        Command::Metric(Metric::Zero { names }) => ("metric.zero", json!({ "names": names })),
+        Command::Server(Server::Status) => ("server.status", json!({})),
+        Command::Server(Server::Stop) => ("server.stop", json!({})),
+        Command::Server(Server::Drain) => ("server.drain", json!({})),
+        Command::Storage(command) => storage_request(command),
+        Command::Cache(Cache::Purge { urls }) => ("cache.purge", json!({ "urls": urls })),
+    }
+}
+
+fn config_request(command: &Config) -> (&'static str, Value) {
+    match command {
+        Config::Reload => ("config.reload", json!({})),
+        Config::Get { names } => ("config.get", json!({ "names": names })),
+        Config::Set { name, value } => ("config.set", json!({ "name": name, "value": value })),
+        Config::Match { pattern } => ("config.match", json!({ "pattern": pattern })),
+        Config::Status => ("config.status", json!({})),
+        Config::Verify => ("config.verify", json!({})),
+    }
+}
+
+fn storage_request(command: &Storage) -> (&'static str, Value) {
+    match command {
+        Storage::List => ("storage.list", json!({})),
+        Storage::Offline { path } => ("storage.offline", json!({ "path": path })),
+        Storage::Online { path } => ("storage.online", json!({ "path": path })),
+        Storage::Init { path, force } => ("storage.init", json!({ "path": path, "force": force })),
+    }
+}
+
+fn call(args: &Args) -> Result<Value, CallError> {
+    let (method, params) = request(&args.command);
+    let dir = paths::config_dir_here(args.config.clone());
+    client::call(&paths::socket_path(&dir), &Call::new(method, params))
+}
+
+/// The answer as lines; an action that has nothing to say prints nothing.
+fn text(command: &Command, result: &Value) -> String {
+    match command {
+        Command::Config(Config::Get { .. } | Config::Match { .. }) => {
+            pairs(&result["values"], ": ")
+        }
+        Command::Metric(Metric::Get { .. } | Metric::Match { .. }) => pairs(&result["values"], " "),
+        Command::Config(Config::Set { name, .. }) => set_text(name, result),
+        Command::Config(Config::Reload | Config::Verify) => reload_text(result),
+        Command::Config(Config::Status) => fields(result),
+        Command::Server(Server::Status) => format!("Proxy -- on\n{}", fields(result)),
+        Command::Storage(Storage::List) => spans_text(result),
+        Command::Cache(Cache::Purge { .. }) => purge_text(result),
+        Command::Metric(Metric::Zero { .. })
+        | Command::Server(Server::Stop | Server::Drain)
+        | Command::Storage(_) => String::new(),
+    }
+}
+
+fn rows(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// A value as a person reads it: strings bare, lists by commas.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+fn pairs(list: &Value, between: &str) -> String {
+    let lines = rows(list);
+    lines
+        .map(|row| format!("{}{between}{}\n", shown(&row["name"]), shown(&row["value"])))
+        .collect()
+}
+
+fn fields(result: &Value) -> String {
+    let fields = result.as_object().into_iter().flatten();
+    fields
+        .map(|(name, value)| format!("{name}: {}\n", shown(value)))
+        .collect()
+}
+
+fn set_text(name: &str, result: &Value) -> String {
+    if result["effect"] == "restart" {
+        return format!("set {name}, it takes effect at the next restart\n");
+    }
+    format!("set {name}, restart is not required\n")
+}
+
+fn reload_text(result: &Value) -> String {
+    let mut text = String::new();
+    for warning in rows(&result["warnings"]) {
+        put(&mut text, "warning", &warning["text"]);
+    }
+    for (key, title) in [("now", "in force"), ("at_restart", "at the next restart")] {
+        for change in rows(&result[key]) {
+            put(&mut text, title, change);
+        }
+    }
+    if let Some(generation) = result["generation"].as_u64() {
+        put(&mut text, "generation", &generation.into());
+    }
+    text
+}
+
+fn put(text: &mut String, title: &str, value: &Value) {
+    writeln!(text, "{title}: {}", shown(value)).expect("a String takes all writes");
+}
+
+fn spans_text(result: &Value) -> String {
+    let mut text = String::new();
+    for span in rows(&result["spans"]) {
+        let words = [
+            "path",
+            "tier",
+            "state",
+            "bytes_used",
+            "bytes_total",
+            "errors",
+        ];
+        let words = words.map(|key| shown(&span[key]));
+        writeln!(text, "{}", words.join(" ")).expect("a String takes all writes");
+    }
+    text
+}
+
+fn purge_text(result: &Value) -> String {
+    let mut text = String::new();
+    for row in rows(&result["purged"]) {
+        let what = if row["found"] == true {
+            "purged"
+        } else {
+            "not stored"
+        };
+        let (url, key) = (shown(&row["url"]), shown(&row["key"]));
+        writeln!(text, "{what} {url} key {key}").expect("a String takes all writes");
+    }
+    text
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a command says why it failed")]
+fn fail(args: &Args, error: &CallError) -> ExitCode {
+    eprintln!("traffic_ctl: {error}");
+    if let CallError::Fault(fault) = error {
+        fail_fault(args, fault);
+    }
+    ExitCode::from(REFUSED)
+}
+
+#[expect(clippy::print_stderr, reason = "a command says why it failed")]
+fn fail_fault(args: &Args, fault: &Fault) {
+    if args.format == Format::Json {
+        print(&format!("{:#}\n", json!({ "error": fault })));
+        return;
+    }
+    for finding in fault.findings() {
+        eprintln!("{finding}");
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match call(&args) {
+        Ok(result) if args.format == Format::Json => print(&format!("{result:#}\n")),
+        Ok(result) => print(&text(&args.command, &result)),
+        Err(error) => fail(&args, &error),
+    }
+}

@@ -1,0 +1,180 @@
+//! The command of ATS 4.2: its flags, its output, its exit codes.
+
+use clap::{ArgGroup, Parser};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use strata::mgmt::client::{self, CallError};
+use strata::mgmt::paths;
+use strata::mgmt::rpc::Call;
+
+/// Ask a running server, or tell it something.
+#[derive(Debug, Parser)]
+#[command(name = "traffic_line", disable_version_flag = true)]
+#[command(group = ArgGroup::new("action").required(true))]
+struct Args {
+    /// Directory of records.config [else $STRATA_CONFIG, the working
+    /// directory, /etc/strata]
+    #[arg(long, value_name = "DIR")]
+    config: Option<PathBuf>,
+    /// Print the value of a record or metric
+    #[arg(short, long = "read_var", value_name = "NAME", group = "action")]
+    read_var: Option<String>,
+    /// Print name and value of every record and metric that matches
+    #[arg(short, long = "match_var", value_name = "REGEX", group = "action")]
+    match_var: Option<String>,
+    /// Set a record, at once and in records.config
+    #[arg(
+        short,
+        long = "set_var",
+        value_name = "NAME",
+        group = "action",
+        requires = "value"
+    )]
+    set_var: Option<String>,
+    /// The value for --set_var
+    #[arg(
+        short,
+        long,
+        value_name = "VALUE",
+        requires = "set_var",
+        allow_hyphen_values = true
+    )]
+    value: Option<String>,
+    /// Read the configuration files again
+    #[arg(short = 'x', long = "reread_config", group = "action")]
+    reread_config: bool,
+    /// Stop the server
+    #[arg(short = 'S', long, group = "action")]
+    shutdown: bool,
+    /// Say whether the server runs
+    #[arg(long, group = "action")]
+    status: bool,
+    /// Take a span out of use
+    #[arg(long, value_name = "PATH", group = "action")]
+    offline: Option<String>,
+    /// Set every counter to zero
+    #[arg(short, long = "clear_node", short_alias = 'C', group = "action")]
+    clear_node: bool,
+    /// Set one counter to zero
+    #[arg(
+        short,
+        long = "zero_node",
+        short_alias = 'Z',
+        value_name = "NAME",
+        group = "action"
+    )]
+    zero_node: Option<String>,
+    /// Print the version
+    #[arg(short = 'V', long, group = "action")]
+    version: bool,
+}
+
+/// A method of the control socket and its parameters.
+fn request(args: &Args) -> (&'static str, Value) {
+    if let Some(name) = &args.read_var {
+        return ("value.get", json!({ "name": name }));
+    }
+    if let Some(pattern) = &args.match_var {
+        return ("value.match", json!({ "pattern": pattern }));
+    }
+    if let (Some(name), Some(value)) = (&args.set_var, &args.value) {
+        let params = json!({ "name": name, "value": value, "persist": true });
+        return ("config.set", params);
+    }
+    if let Some(path) = &args.offline {
+        return ("storage.offline", json!({ "path": path }));
+    }
+    if let Some(name) = &args.zero_node {
+        return ("metric.zero", json!({ "names": [name] }));
+    }
+    let none = json!({});
+    match (args.reread_config, args.shutdown, args.clear_node) {
+        (true, _, _) => ("config.reload", none),
+        (_, true, _) => ("server.stop", none),
+        (_, _, true) => ("metric.zero", none),
+        (false, false, false) => ("server.status", none),
+    }
+}
+
+fn call(args: &Args) -> Result<Value, CallError> {
+    let (method, params) = request(args);
+    let dir = paths::config_dir_here(args.config.clone());
+    client::call(&paths::socket_path(&dir), &Call::new(method, params))
+}
+
+/// What 4.2 prints on success; most actions are silent.
+fn text(args: &Args, result: &Value) -> String {
+    if args.read_var.is_some() {
+        return line(&result["value"]);
+    }
+    let Some(values) = result["values"].as_array() else {
+        return if args.status {
+            "Proxy -- on\n".into()
+        } else {
+            String::new()
+        };
+    };
+    let rows = values.iter();
+    rows.map(|row| format!("{} {}", word(&row["name"]), line(&row["value"])))
+        .collect()
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+fn line(value: &Value) -> String {
+    format!("{}\n", word(value))
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a command says why it failed")]
+fn fail(args: &Args, error: &CallError) -> ExitCode {
+    if args.status && matches!(error, CallError::NoServer { .. }) {
+        print("Proxy -- off\n");
+        return ExitCode::FAILURE;
+    }
+    eprintln!("traffic_line: {error}");
+    if let CallError::Fault(fault) = error {
+        for finding in fault.findings() {
+            eprintln!("{finding}");
+        }
+        if args.set_var.is_some() {
+            eprintln!("Please correct your variable name and|or value");
+        }
+    }
+    ExitCode::FAILURE
+}
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let printed = error.print();
+            let helped = !error.use_stderr() && printed.is_ok();
+            return if helped {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            };
+        }
+    };
+    if args.version {
+        return print(&format!(
+            "Strata - traffic_line - {}\n",
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    match call(&args) {
+        Ok(result) => print(&text(&args, &result)),
+        Err(error) => fail(&args, &error),
+    }
+}

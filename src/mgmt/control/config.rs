@@ -1,0 +1,201 @@
+//! `config reload|get|set|match|status|verify`, and `value get|match`, which
+//! know records and metrics alike.
+
+use super::Control;
+use super::metric;
+use super::params::Params;
+use crate::config::records::{SetError, Update};
+use crate::config::{ConfigError, Findings};
+use crate::metrics::Metric;
+use crate::mgmt::rpc::{Fault, FaultKind};
+use crate::mgmt::settings::{Reloaded, SetFailure, Shown};
+use serde_json::{Value, json};
+
+/// `config.reload`: counted, logged, and answered in full either way.
+///
+/// # Errors
+///
+/// `Refused` with every finding; nothing has changed then.
+pub(super) fn reload(control: &Control) -> Result<Value, Fault> {
+    let outcome = control.settings.reload(control.clock.wall());
+    let gauges = control.collector.gauges();
+    match outcome {
+        Ok(report) => {
+            gauges.add(Metric::StrataReloads, 1);
+            let now = control.clock.wall().as_secs();
+            gauges.set(Metric::ReconfigureTime, now);
+            control.publish_generation();
+            log_reload(&report);
+            Ok(reload_answer(&report))
+        }
+        Err(found) => {
+            gauges.add(Metric::StrataReloadFailures, 1);
+            for error in &found.errors {
+                tracing::error!("reload refused: {error}");
+            }
+            Err(refused("nothing was changed", &found))
+        }
+    }
+}
+
+fn log_reload(report: &Reloaded) {
+    for warning in &report.warnings {
+        tracing::warn!("{warning}");
+    }
+    tracing::info!(
+        generation = report.generation,
+        now = ?report.now,
+        at_restart = ?report.at_restart,
+        "configuration reloaded"
+    );
+}
+
+fn reload_answer(report: &Reloaded) -> Value {
+    json!({
+        "generation": report.generation,
+        "now": report.now,
+        "at_restart": report.at_restart,
+        "warnings": findings(&report.warnings),
+    })
+}
+
+/// `config.verify`.
+///
+/// # Errors
+///
+/// `Refused` with every finding.
+pub(super) fn verify(control: &Control) -> Result<Value, Fault> {
+    match control.settings.verify() {
+        Ok(warnings) => Ok(json!({ "warnings": findings(&warnings) })),
+        Err(found) => Err(refused("a reload would be refused", &found)),
+    }
+}
+
+/// `config.set`.
+///
+/// # Errors
+///
+/// `NotFound`, `Params` or `Refused`; nothing has changed then.
+pub(super) fn set(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
+    let (name, value) = (params.text("name")?, params.text("value")?);
+    let persist = params.flag("persist")?;
+    let setting = control.settings.set(name, value, persist);
+    let setting = setting.map_err(|failure| set_fault(&failure))?;
+    control.publish_generation();
+    tracing::info!(name, value, persist, "record set");
+    Ok(json!({
+        "name": name,
+        "effect": if setting.at_restart { "restart" } else { "now" },
+        "written": persist,
+        "overruled_by": setting.overruled,
+    }))
+}
+
+fn set_fault(failure: &SetFailure) -> Fault {
+    match failure {
+        SetFailure::Invalid(SetError::Unknown { .. }) => {
+            Fault::new(FaultKind::NotFound, failure.to_string())
+        }
+        SetFailure::Invalid(SetError::Ats(_) | SetError::Metric(_) | SetError::Value { .. })
+        | SetFailure::Control => Fault::new(FaultKind::Params, failure.to_string()),
+        SetFailure::Refused(found) => refused(&failure.to_string(), found),
+        SetFailure::Write(_) => Fault::new(FaultKind::Refused, failure.to_string()),
+    }
+}
+
+/// `config.get`: in the order asked for.
+///
+/// # Errors
+///
+/// `NotFound` for the first name that is no record.
+pub(super) fn get(control: &Control, names: &[&str]) -> Result<Value, Fault> {
+    let rows = names.iter().map(|name| {
+        let shown = control.settings.get(name).ok_or_else(|| unknown(name))?;
+        Ok(row(&shown))
+    });
+    Ok(json!({ "values": rows.collect::<Result<Vec<_>, Fault>>()? }))
+}
+
+/// `config.match`.
+pub(super) fn matching(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
+    let pattern = params.pattern()?;
+    let records = control.settings.list(|name| pattern.is_match(name));
+    let rows: Vec<Value> = records.iter().map(row).collect();
+    Ok(json!({ "values": rows }))
+}
+
+/// `config.status`.
+pub(super) fn status(control: &Control) -> Value {
+    let status = control.settings.status();
+    json!({
+        "directory": status.dir,
+        "generation": status.generation,
+        "loaded_at": status.loaded_at.as_secs(),
+        "at_restart": status.at_restart,
+        "running": status.running,
+        "last_errors": findings(&status.last_errors),
+    })
+}
+
+/// `value.get`: a record's value or a metric's.
+///
+/// # Errors
+///
+/// `NotFound` if the name is neither's.
+pub(super) fn value(control: &Control, name: &str) -> Result<Value, Fault> {
+    if let Some(shown) = control.settings.get(name) {
+        return Ok(json!({ "value": shown.value }));
+    }
+    let value = control.scrape().value(name);
+    let value = value.ok_or_else(|| unknown(name))?.to_string();
+    Ok(json!({ "value": value }))
+}
+
+/// `value.match`: records first, then metrics.
+pub(super) fn matching_values(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
+    let pattern = params.pattern()?;
+    let records = control.settings.list(|name| pattern.is_match(name));
+    let mut rows: Vec<Value> = records.iter().map(row).collect();
+    rows.extend(metric::matching(&control.scrape(), &pattern));
+    Ok(json!({ "values": rows }))
+}
+
+fn unknown(name: &str) -> Fault {
+    Fault::new(FaultKind::NotFound, format!("{name} is not known"))
+}
+
+fn row(shown: &Shown) -> Value {
+    json!({
+        "name": shown.name,
+        "value": shown.value,
+        "source": shown.origin.word(),
+        "update": match shown.update {
+            Update::Reload => "reload",
+            Update::Restart => "restart",
+        },
+    })
+}
+
+fn refused(what: &str, found: &Findings) -> Fault {
+    let count = found.errors.len();
+    let message = format!("{what}: {count} error{}", if count == 1 { "" } else { "s" });
+    Fault::new(FaultKind::Refused, message).with_data(json!({
+        "errors": findings(&found.errors),
+        "warnings": findings(&found.warnings),
+    }))
+}
+
+fn findings(errors: &[ConfigError]) -> Vec<Value> {
+    let values = errors.iter().map(|error| {
+        json!({
+            "file": &*error.file,
+            "line": error.line,
+            "column": error.column,
+            "token": error.token,
+            "what": error.what,
+            "help": error.help,
+            "text": error.to_string(),
+        })
+    });
+    values.collect()
+}

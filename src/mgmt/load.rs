@@ -1,0 +1,190 @@
+//! All configuration files, read and parsed together: usable as a whole, or
+//! every error at once.
+
+use super::files::{Digests, Reader, unreadable};
+use super::paths::RECORDS_NAME;
+use crate::config::records::{Records, RecordsFile, Running};
+use crate::config::remap::{self, RemapFile};
+use crate::config::{ConfigError, Findings};
+use crate::proxy::Snapshot;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The environment variables that may override records.
+pub type Environment = BTreeMap<String, String>;
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The directory that relative paths in the files are relative to.
+    pub dir: PathBuf,
+    /// Variables such as `PROXY_CONFIG_HTTP_SERVER_PORTS`.
+    pub environment: Environment,
+}
+
+impl Source {
+    /// The path that a name in the configuration means.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The records in force over that file and those running values.
+    #[must_use]
+    pub fn resolve(&self, running: &Running, file: &RecordsFile) -> (Records, Findings) {
+        let lookup = |name: &str| self.environment.get(name).cloned();
+        Records::resolve(&lookup, running, file)
+    }
+}
+
+/// What the files say.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The records in force.
+    pub records: Records,
+    /// records.config by itself.
+    pub records_file: RecordsFile,
+    /// The rules.
+    pub remap: RemapFile,
+    /// What was in each file.
+    pub digests: Digests,
+    /// What the operator should know, though all of it is usable.
+    pub warnings: Vec<ConfigError>,
+}
+
+/// Reads and parses every file; `running` lies over records.config.
+///
+/// # Errors
+///
+/// Everything found, errors and warnings, if there is an error in any file.
+pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
+    let reader = Reader::of(&source.dir);
+    let mut found = Findings::default();
+    let (records_file, records) = read_records(source, &reader, running, &mut found);
+    let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
+    if !found.is_usable() {
+        return Err(found);
+    }
+    Ok(Loaded {
+        records,
+        records_file,
+        remap,
+        digests: reader.into_digests(),
+        warnings: found.warnings,
+    })
+}
+
+fn read_records(
+    source: &Source,
+    reader: &Reader,
+    running: &Running,
+    found: &mut Findings,
+) -> (RecordsFile, Records) {
+    let file = match reader.read(RECORDS_NAME) {
+        Ok(Some(bytes)) => {
+            let (file, findings) = RecordsFile::parse(RECORDS_NAME, &bytes);
+            found.extend(findings);
+            file
+        }
+        Ok(None) => {
+            let what = "there is none; every record has its default";
+            found.warnings.push(unreadable(RECORDS_NAME, &what));
+            RecordsFile::default()
+        }
+        Err(error) => {
+            found.errors.push(error);
+            RecordsFile::default()
+        }
+    };
+    let (records, findings) = source.resolve(running, &file);
+    found.extend(findings);
+    (file, records)
+}
+
+fn read_remap(reader: &Reader, name: &str, found: &mut Findings) -> RemapFile {
+    match reader.read(name) {
+        Ok(Some(bytes)) => {
+            let (file, findings) = remap::parse(name, &bytes, &|name| reader.include(name));
+            found.extend(findings);
+            file
+        }
+        Ok(None) => {
+            let what = "there is none (proxy.config.url_remap.filename)";
+            found.errors.push(unreadable(name, &what));
+            RemapFile::default()
+        }
+        Err(error) => {
+            found.errors.push(error);
+            RemapFile::default()
+        }
+    }
+}
+
+/// Turns what the files say into what the proxy runs by.
+///
+/// # Errors
+///
+/// What only shows when the parts are put together.
+pub fn build(loaded: &Loaded, generation: u64) -> Result<Snapshot, Findings> {
+    Ok(Snapshot::new(generation, loaded.records.clone()))
+}
+
+/// The state directory that records.config names, made absolute. Errors in the
+/// file do not matter here: a command must find the server all the same.
+#[must_use]
+pub fn state_dir(dir: &Path, environment: Environment) -> PathBuf {
+    let source = Source {
+        dir: dir.to_owned(),
+        environment,
+    };
+    let bytes = std::fs::read(source.path(RECORDS_NAME)).unwrap_or_default();
+    let (file, _) = RecordsFile::parse(RECORDS_NAME, &bytes);
+    let (records, _) = source.resolve(&Running::new(), &file);
+    source.path(&records.local_state_dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let source = Source {
+            dir: dir.path().to_owned(),
+            environment: Environment::new(),
+        };
+        (dir, source)
+    }
+
+    #[test]
+    fn errors_of_all_files_come_together() {
+        let records = "CONFIG proxy.config.http.cache.http INT 7\n";
+        let rules = "map http://a/ http://b/\nmpa http://c/ http://d/\n";
+        let (_dir, source) = source(&[("records.config", records), ("remap.config", rules)]);
+        let found = load(&source, &Running::new()).unwrap_err();
+        let files: Vec<_> = found.errors.iter().map(|e| (&*e.file, e.line)).collect();
+        assert_eq!(files, [("records.config", 1), ("remap.config", 2)]);
+    }
+
+    #[test]
+    fn a_missing_rule_file_is_an_error_and_missing_records_are_not() {
+        let (_dir, source) = source(&[]);
+        let found = load(&source, &Running::new()).unwrap_err();
+        assert_eq!(&*found.errors[0].file, "remap.config");
+        assert_eq!(&*found.warnings[0].file, "records.config");
+    }
+
+    #[test]
+    fn the_state_directory_is_relative_to_the_configuration() {
+        let text = "CONFIG proxy.config.local_state_dir STRING state\nnonsense\n";
+        let (dir, _source) = source(&[("records.config", text)]);
+        let none = Environment::new();
+        assert_eq!(state_dir(dir.path(), none), dir.path().join("state"));
+        let name = "PROXY_CONFIG_LOCAL_STATE_DIR".to_owned();
+        let environment = Environment::from([(name, "/x".to_owned())]);
+        assert_eq!(state_dir(dir.path(), environment), Path::new("/x"));
+    }
+}

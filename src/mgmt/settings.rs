@@ -1,0 +1,310 @@
+//! The configuration of a running server: what holds, and how it changes.
+
+mod report;
+
+use super::load::{self, Loaded, Source};
+use super::paths::RECORDS_NAME;
+use super::persist;
+use crate::base::clock::WallTime;
+use crate::config::records::{
+    RecordSpec, Records, RecordsFile, Running, SetError, Update, set_in_text, settings, variable,
+};
+use crate::config::{ConfigError, Findings};
+use crate::proxy::Snapshot;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub use report::{Origin, Reloaded, Setting, Shown, Status};
+
+/// Tells parts that keep a record of their own, such as the cache, that it
+/// changed.
+pub type Apply = Box<dyn Fn(&Records) + Send + Sync>;
+
+/// Why a record was not set.
+#[derive(Debug, thiserror::Error)]
+pub enum SetFailure {
+    /// The name or the value is not valid.
+    #[error(transparent)]
+    Invalid(#[from] SetError),
+    /// It would break the line that it is written into.
+    #[error("the value holds a line end or another control character")]
+    Control,
+    /// The value is valid, and the configuration as a whole is not with it.
+    #[error("with this value the configuration has errors")]
+    Refused(Findings),
+    /// records.config could not be rewritten; the running value is the old.
+    #[error("records.config can't be rewritten: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+/// A server's settings.
+pub struct Settings {
+    source: Source,
+    boot: Records,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    apply: Apply,
+    state: Mutex<State>,
+}
+
+struct State {
+    loaded: Loaded,
+    running: Running,
+    /// Running values that were written into records.config as well: the next
+    /// reload takes them from there.
+    written: BTreeSet<String>,
+    loaded_at: WallTime,
+    generation: u64,
+    last_errors: Vec<ConfigError>,
+}
+
+impl State {
+    fn mark(&mut self, values: &[(&'static RecordSpec, String)], written: bool) {
+        for (spec, _) in values {
+            if written {
+                self.written.insert(spec.name.to_owned());
+            } else {
+                self.written.remove(spec.name);
+            }
+        }
+    }
+}
+
+/// The records that a name sets, with the text to set each to: the operator's
+/// own, but for what an alias translates.
+fn values(name: &str, value: &str) -> Result<Vec<(&'static RecordSpec, String)>, SetError> {
+    let parsed = settings(name, value)?.into_iter();
+    let texts = parsed.map(|(spec, parsed)| match spec.name == name {
+        true => (spec, value.to_owned()),
+        false => (spec, parsed.to_string()),
+    });
+    Ok(texts.collect())
+}
+
+impl Settings {
+    /// The settings of a server that starts with `loaded`.
+    #[must_use]
+    pub fn new(
+        source: Source,
+        loaded: Loaded,
+        snapshot: Arc<ArcSwap<Snapshot>>,
+        apply: Apply,
+        now: WallTime,
+    ) -> Self {
+        let generation = snapshot.load().generation;
+        Self {
+            source,
+            boot: loaded.records.clone(),
+            snapshot,
+            apply,
+            state: Mutex::new(State {
+                loaded,
+                running: Running::new(),
+                written: BTreeSet::new(),
+                loaded_at: now,
+                generation,
+                last_errors: Vec::new(),
+            }),
+        }
+    }
+
+    /// Reads every file again. Any error: nothing changes. None: one swap.
+    ///
+    /// # Errors
+    ///
+    /// Everything found, with places.
+    pub fn reload(&self, now: WallTime) -> Result<Reloaded, Findings> {
+        let mut state = self.state.lock();
+        let mut running = state.running.clone();
+        running.retain(|name, _| !state.written.contains(name));
+        let outcome = load::load(&self.source, &running);
+        let outcome = outcome.and_then(|loaded| self.swap(&mut state, loaded));
+        match outcome {
+            Ok(report) => {
+                state.running = running;
+                state.written.clear();
+                state.loaded_at = now;
+                Ok(report)
+            }
+            Err(found) => {
+                state.last_errors.clone_from(&found.errors);
+                Err(found)
+            }
+        }
+    }
+
+    /// Reads and builds as a reload would, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Everything found, with places.
+    pub fn verify(&self) -> Result<Vec<ConfigError>, Findings> {
+        let state = self.state.lock();
+        let loaded = load::load(&self.source, &state.running)?;
+        load::build(&loaded, state.generation)?;
+        Ok(loaded.warnings)
+    }
+
+    /// Sets a record, at once unless it needs a restart; `persist` writes it
+    /// into records.config first.
+    ///
+    /// # Errors
+    ///
+    /// Whatever it is, neither the file nor the running value has changed.
+    pub fn set(&self, name: &str, value: &str, persist: bool) -> Result<Setting, SetFailure> {
+        if value.chars().any(char::is_control) {
+            return Err(SetFailure::Control);
+        }
+        let values = values(name, value)?;
+        let mut state = self.state.lock();
+        let mut running = state.running.clone();
+        for (spec, text) in &values {
+            running.insert(spec.name.to_owned(), text.clone());
+        }
+        let loaded = self.with_running(&state, &running)?;
+        if persist {
+            self.write(&values)?;
+        }
+        self.swap(&mut state, loaded).map_err(SetFailure::Refused)?;
+        state.running = running;
+        state.mark(&values, persist);
+        Ok(self.setting(&values, name))
+    }
+
+    /// What a record shows: its value as configured, which for some takes a
+    /// restart to hold, and where it comes from.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Shown> {
+        let state = self.state.lock();
+        if let Some(spec) = crate::config::records::find(name) {
+            return Some(self.shown(&state, spec));
+        }
+        let text = state.loaded.records_file.others.get(name)?;
+        Some(Shown {
+            name: name.to_owned(),
+            value: text.clone(),
+            origin: Origin::File,
+            update: Update::Reload,
+        })
+    }
+
+    /// Every record of the table whose name the caller wants.
+    pub fn list(&self, wanted: impl Fn(&str) -> bool) -> Vec<Shown> {
+        let state = self.state.lock();
+        let specs = crate::config::records::RECORDS.iter();
+        let specs = specs.filter(|spec| wanted(spec.name));
+        specs.map(|spec| self.shown(&state, spec)).collect()
+    }
+
+    /// What is loaded, since when, and what waits.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let state = self.state.lock();
+        Status {
+            dir: self.source.dir.clone(),
+            generation: state.generation,
+            loaded_at: state.loaded_at,
+            at_restart: self.waiting(&state.loaded.records),
+            running: state.running.keys().cloned().collect(),
+            last_errors: state.last_errors.clone(),
+        }
+    }
+
+    /// What is loaded, with other running values; it builds.
+    fn with_running(&self, state: &State, running: &Running) -> Result<Loaded, SetFailure> {
+        let (records, found) = self.source.resolve(running, &state.loaded.records_file);
+        if !found.is_usable() {
+            return Err(SetFailure::Refused(found));
+        }
+        let loaded = Loaded {
+            records,
+            warnings: found.warnings,
+            ..state.loaded.clone()
+        };
+        load::build(&loaded, state.generation).map_err(SetFailure::Refused)?;
+        Ok(loaded)
+    }
+
+    /// The records that wait for a restart.
+    fn waiting(&self, records: &Records) -> Vec<&'static str> {
+        let changed = self.boot.differences(records);
+        let waiting = changed.filter(|spec| spec.update == Update::Restart);
+        waiting.map(|spec| spec.name).collect()
+    }
+
+    /// `records` with those that need a restart as they were at the start.
+    fn in_force(&self, records: &Records) -> Records {
+        let mut in_force = records.clone();
+        for spec in self.boot.differences(records) {
+            if spec.update == Update::Restart {
+                let stored = spec.store_in(&mut in_force, &spec.value_in(&self.boot));
+                debug_assert_eq!(stored, Ok(()), "the value held at the start");
+            }
+        }
+        in_force
+    }
+
+    /// The one swap.
+    fn swap(&self, state: &mut State, loaded: Loaded) -> Result<Reloaded, Findings> {
+        let generation = state.generation + 1;
+        let effective = Loaded {
+            records: self.in_force(&loaded.records),
+            ..loaded.clone()
+        };
+        let snapshot = load::build(&effective, generation)?;
+        self.snapshot.store(Arc::new(snapshot));
+        (self.apply)(&effective.records);
+        let report = Reloaded::between(&state.loaded, &loaded, generation);
+        state.loaded = loaded;
+        state.generation = generation;
+        state.last_errors.clear();
+        Ok(report)
+    }
+
+    fn write(&self, values: &[(&'static RecordSpec, String)]) -> std::io::Result<()> {
+        let path = self.source.path(RECORDS_NAME);
+        let bytes = std::fs::read(&path)?;
+        let text = String::from_utf8(bytes).map_err(std::io::Error::other)?;
+        let text = values.iter().fold(text, |text, (spec, value)| {
+            set_in_text(&text, spec.name, spec.kind, value)
+        });
+        persist::replace(&path, text.as_bytes())
+    }
+
+    fn setting(&self, values: &[(&'static RecordSpec, String)], name: &str) -> Setting {
+        let specs = values.iter().map(|(spec, _)| spec);
+        let variables = specs.clone().map(|spec| variable(spec.name));
+        let mut variables = variables.chain([variable(name)]);
+        Setting {
+            at_restart: specs.clone().any(|spec| spec.update == Update::Restart),
+            overruled: variables.find(|name| self.source.environment.contains_key(name)),
+        }
+    }
+
+    fn shown(&self, state: &State, spec: &'static RecordSpec) -> Shown {
+        Shown {
+            name: spec.name.to_owned(),
+            value: spec.value_in(&state.loaded.records).to_string(),
+            origin: self.origin(state, spec),
+            update: spec.update,
+        }
+    }
+
+    fn origin(&self, state: &State, spec: &RecordSpec) -> Origin {
+        let file: &RecordsFile = &state.loaded.records_file;
+        let variable = variable(spec.name);
+        if self.source.environment.contains_key(&variable) {
+            Origin::Environment
+        } else if state.running.contains_key(spec.name) && !state.written.contains(spec.name) {
+            Origin::Running
+        } else if state.written.contains(spec.name) || file.records.contains_key(spec.name) {
+            Origin::File
+        } else {
+            Origin::Default
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What changes of the configuration are told as.
+
+use crate::base::clock::WallTime;
+use crate::config::ConfigError;
+use crate::config::records::Update;
+use crate::mgmt::files::Digests;
+use crate::mgmt::load::Loaded;
+use crate::mgmt::paths::RECORDS_NAME;
+use std::path::PathBuf;
+
+/// Where a record's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A variable of the server's environment.
+    Environment,
+    /// `config set`, until the server restarts.
+    Running,
+    /// records.config.
+    File,
+    /// The table.
+    Default,
+}
+
+impl Origin {
+    /// The word of `config get -f json`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Environment => "environment",
+            Self::Running => "running",
+            Self::File => "file",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// A record as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// Its name.
+    pub name: String,
+    /// Its value as configured.
+    pub value: String,
+    /// Where that comes from.
+    pub origin: Origin,
+    /// When a change of it holds.
+    pub update: Update,
+}
+
+/// What became of a record that was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Whether the value waits for a restart.
+    pub at_restart: bool,
+    /// The variable of the environment that the old value comes from, and
+    /// stays with.
+    pub overruled: Option<String>,
+}
+
+/// What a reload changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reloaded {
+    /// The number of the configuration now in force.
+    pub generation: u64,
+    /// Files and records that hold now.
+    pub now: Vec<String>,
+    /// Records that hold after a restart.
+    pub at_restart: Vec<String>,
+    /// What the operator should know.
+    pub warnings: Vec<ConfigError>,
+}
+
+impl Reloaded {
+    pub(super) fn between(old: &Loaded, new: &Loaded, generation: u64) -> Self {
+        let mut report = Self {
+            generation,
+            now: changed_files(&old.digests, &new.digests),
+            at_restart: Vec::new(),
+            warnings: new.warnings.clone(),
+        };
+        for spec in old.records.differences(&new.records) {
+            match spec.update {
+                Update::Reload => report.now.push(spec.name.to_owned()),
+                Update::Restart => report.at_restart.push(spec.name.to_owned()),
+            }
+        }
+        report
+    }
+}
+
+/// Files that are new, gone or different; records.config shows by its records.
+fn changed_files(old: &Digests, new: &Digests) -> Vec<String> {
+    let gone = old.keys().filter(|name| !new.contains_key(*name));
+    let changed = new
+        .iter()
+        .filter(|(name, digest)| old.get(*name) != Some(digest));
+    let names = gone.chain(changed.map(|(name, _)| name));
+    names
+        .filter(|name| *name != RECORDS_NAME)
+        .cloned()
+        .collect()
+}
+
+/// `config status`.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The configuration directory.
+    pub dir: PathBuf,
+    /// The number of the configuration in force.
+    pub generation: u64,
+    /// When the files were last read with success.
+    pub loaded_at: WallTime,
+    /// Records that wait for a restart.
+    pub at_restart: Vec<&'static str>,
+    /// Records with a running value.
+    pub running: Vec<String>,
+    /// Why the last reload was refused, if it was.
+    pub last_errors: Vec<ConfigError>,
+}

@@ -1,0 +1,178 @@
+//! Tests of the settings of a running server.
+
+use super::*;
+use crate::mgmt::load::Environment;
+use std::path::Path;
+
+const CUTOFF: &str = "proxy.config.cache.ram_cache_cutoff";
+const PORTS: &str = "proxy.config.http.server_ports";
+const RULES: &str = "map http://a/ http://b/\n";
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    settings: Settings,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+}
+
+impl Fixture {
+    fn new(records: &str) -> Self {
+        Self::with_environment(records, Environment::new())
+    }
+
+    fn with_environment(records: &str, environment: Environment) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("records.config"), records).unwrap();
+        std::fs::write(dir.path().join("remap.config"), RULES).unwrap();
+        let source = Source {
+            dir: dir.path().to_owned(),
+            environment,
+        };
+        let loaded = load::load(&source, &Running::new()).unwrap();
+        let snapshot = load::build(&loaded, 1).unwrap();
+        let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
+        let now = WallTime::from_secs(1);
+        let apply = Box::new(|_: &Records| {});
+        let settings = Settings::new(source, loaded, Arc::clone(&snapshot), apply, now);
+        Self {
+            dir,
+            settings,
+            snapshot,
+        }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(self.path("records.config")).unwrap()
+    }
+
+    fn reload(&self) -> Result<Reloaded, Findings> {
+        self.settings.reload(WallTime::from_secs(2))
+    }
+
+    fn cutoff(&self) -> i64 {
+        self.snapshot.load().records.cache_ram_cache_cutoff
+    }
+
+    fn value(&self, name: &str) -> String {
+        self.settings.get(name).unwrap().value
+    }
+}
+
+#[test]
+fn one_bad_line_in_any_file_changes_nothing_at_all() {
+    let fixture = Fixture::new("");
+    fixture.write("records.config", &format!("CONFIG {CUTOFF} INT 40\n"));
+    fixture.write("remap.config", &format!("{RULES}mpa http://c/ http://d/\n"));
+    let found = fixture.reload().unwrap_err();
+    assert_eq!(
+        (&*found.errors[0].file, found.errors[0].line),
+        ("remap.config", 2)
+    );
+    assert_eq!(fixture.cutoff(), 4_194_304);
+    assert_eq!(fixture.snapshot.load().generation, 1);
+    assert_eq!(fixture.settings.status().last_errors, found.errors);
+    fixture.write("remap.config", RULES);
+    let report = fixture.reload().unwrap();
+    assert_eq!(
+        (report.now, report.generation),
+        (vec![CUTOFF.to_owned()], 2)
+    );
+    assert_eq!(fixture.cutoff(), 40);
+    assert!(fixture.settings.status().last_errors.is_empty());
+}
+
+#[test]
+fn what_needs_a_restart_is_shown_but_does_not_hold() {
+    let fixture = Fixture::new("");
+    fixture.write("records.config", &format!("CONFIG {PORTS} STRING 9090\n"));
+    let report = fixture.reload().unwrap();
+    assert_eq!(report.at_restart, [PORTS]);
+    assert_eq!(fixture.value(PORTS), "9090");
+    assert_eq!(&*fixture.snapshot.load().records.http_server_ports, "8080");
+    assert_eq!(fixture.settings.status().at_restart, [PORTS]);
+}
+
+#[test]
+fn a_running_value_outlives_reloads_and_a_written_one_yields_to_the_file() {
+    let fixture = Fixture::new("");
+    fixture.settings.set(CUTOFF, "40", false).unwrap();
+    assert_eq!(fixture.text(), "");
+    fixture.write("records.config", &format!("CONFIG {CUTOFF} INT 50\n"));
+    fixture.reload().unwrap();
+    assert_eq!(fixture.cutoff(), 40);
+    assert_eq!(
+        fixture.settings.get(CUTOFF).unwrap().origin,
+        Origin::Running
+    );
+    fixture.settings.set(CUTOFF, "60", true).unwrap();
+    assert_eq!(fixture.cutoff(), 60);
+    fixture.write("records.config", &format!("CONFIG {CUTOFF} INT 70\n"));
+    fixture.reload().unwrap();
+    assert_eq!(fixture.cutoff(), 70);
+}
+
+#[test]
+fn a_written_value_keeps_the_file_s_comments_and_suffix() {
+    let before = format!("# mine\nCONFIG {CUTOFF} INT 4M # note\n");
+    let fixture = Fixture::new(&before);
+    fixture.settings.set(CUTOFF, "8M", true).unwrap();
+    assert_eq!(fixture.text(), before.replace("4M", "8M"));
+    assert_eq!(fixture.value(CUTOFF), "8388608");
+}
+
+#[test]
+fn a_refused_value_leaves_file_and_running_value_alone() {
+    let fixture = Fixture::new("# mine\n");
+    let line = "1\nCONFIG proxy.config.admin.user_id STRING #-1";
+    for value in ["-1", "many", line] {
+        assert!(
+            fixture.settings.set(CUTOFF, value, true).is_err(),
+            "{value}"
+        );
+    }
+    assert!(
+        fixture
+            .settings
+            .set("proxy.config.nothing", "1", true)
+            .is_err()
+    );
+    assert_eq!(fixture.text(), "# mine\n");
+    assert_eq!(fixture.snapshot.load().generation, 1);
+}
+
+#[test]
+fn a_file_that_can_not_be_written_keeps_the_running_value_too() {
+    let fixture = Fixture::new("");
+    std::fs::create_dir(fixture.path("records.config.new")).unwrap();
+    let failure = fixture.settings.set(CUTOFF, "40", true).unwrap_err();
+    assert!(matches!(failure, SetFailure::Write(_)), "{failure}");
+    assert_eq!(fixture.cutoff(), 4_194_304);
+}
+
+#[test]
+fn the_environment_stays_above_what_is_set_and_says_so() {
+    let name = "PROXY_CONFIG_CACHE_RAM_CACHE_CUTOFF".to_owned();
+    let environment = Environment::from([(name.clone(), "7".to_owned())]);
+    let fixture = Fixture::with_environment("", environment);
+    let setting = fixture.settings.set(CUTOFF, "40", false).unwrap();
+    assert_eq!(setting.overruled, Some(name));
+    assert_eq!(fixture.cutoff(), 7);
+}
+
+#[test]
+fn verify_finds_what_a_reload_would_and_changes_nothing() {
+    let fixture = Fixture::new("");
+    fixture.write("remap.config", "mpa\n");
+    assert!(fixture.settings.verify().is_err());
+    fixture.write("remap.config", "map http://c/ http://d/\n");
+    fixture.settings.verify().unwrap();
+    assert_eq!(fixture.settings.status().generation, 1);
+    assert_eq!(fixture.settings.status().dir, Path::new(fixture.dir.path()));
+}
