@@ -11,5 +11,7 @@ pub mod framing;
 pub mod freshness;
 pub mod head;
 pub mod policy;
+pub mod reuse;
+pub mod storable;
 pub mod target;
 pub mod vary;
