@@ -1,5 +1,18 @@
 //! Floor 2: which rule a request takes, and what it becomes.
 
+mod filter;
+mod literals;
+mod path_index;
+mod patterns;
+mod rewrite;
+mod rule;
+mod rules;
+mod table;
 mod target;
+#[cfg(test)]
+mod tests;
 
+pub use filter::{Client, passes};
+pub use rule::CompiledRule;
+pub use table::{Found, Table};
 pub use target::{HostRegex, PathPrefix, RemapOptions, TargetUrl};

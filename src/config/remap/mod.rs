@@ -12,6 +12,7 @@ mod value;
 
 pub use parser::{Include, parse};
 pub use pattern::parse_pattern;
+pub use url::is_host;
 pub use value::{
     Action, Filter, FromUrl, HostMatch, HostPart, Plugin, PluginUse, RemapFile, Rule, RuleKind,
     Scheme, Source, ToUrl,

@@ -264,6 +264,17 @@ fn exact_host(host: Piece<'_, '_>) -> Result<String, ConfigError> {
     Ok(host.text.to_ascii_lowercase())
 }
 
+/// Whether the text is a host as URLs hold it: a name of at most 255 bytes, an
+/// IPv4 address, or an IPv6 address in brackets.
+#[must_use]
+pub fn is_host(text: &str) -> bool {
+    if let Some(inner) = text.strip_prefix('[') {
+        let address = inner.strip_suffix(']').map(str::parse::<Ipv6Addr>);
+        return matches!(address, Some(Ok(_)));
+    }
+    !text.is_empty() && text.len() <= MAX_HOST && text.bytes().all(is_host_byte)
+}
+
 fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
