@@ -4,6 +4,7 @@ pub mod access_log;
 pub mod answer;
 pub mod cache_status;
 pub mod context;
+pub mod fetch;
 pub mod fill;
 pub mod generator;
 pub mod h1;
@@ -12,10 +13,13 @@ pub mod listener;
 pub mod origin;
 pub mod outcome;
 pub mod peer;
+mod relay;
 pub mod resolve;
 pub mod routed;
 pub mod settings;
 pub mod snapshot;
+#[cfg(test)]
+mod testing;
 
 pub use context::{Shared, WorkerContext};
 pub use outcome::{Ended, Finish, Outcome, Route};

@@ -1,0 +1,147 @@
+//! Requests that no cache may answer, passed on as they are.
+
+use super::cache_status::{CacheStatus, Forwarded};
+use super::context::WorkerContext;
+use super::h1::{Reply, RequestBody};
+use super::origin::{self, BodySender, Interim, OriginError, OriginRequest, OriginResponse};
+use super::outcome::{Ended, Outcome};
+use super::relay::{self, Account, Framed};
+use super::routed::Routed;
+use crate::http::forwarding;
+use crate::http::framing::BodyFraming;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+/// Interim responses that may wait for the client.
+const INTERIM_QUEUE: usize = 8;
+
+/// Passes a request on and its response back; nothing is stored. A response to
+/// an unsafe method invalidates what is stored (RFC 9111 4.4).
+///
+/// If the reply was not started, nothing was sent: the caller answers with the
+/// status it ended in.
+pub async fn pass<R, W>(
+    ctx: &WorkerContext,
+    routed: &Routed,
+    mut body: RequestBody<'_, R>,
+    reply: &mut Reply<'_, W>,
+) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let account = Account::new(Outcome::MissMethod, relay::route(routed));
+    if let Err(error) = body.invite(reply).await {
+        return account.client_gone(reply, &error);
+    }
+    let (request, sender) = request(ctx, routed);
+    let mut upload = Upload(Some(Box::pin(upload(&mut body, sender))));
+    let mut response = match answered(ctx, request, &mut upload, reply).await {
+        Ok(response) => response,
+        Err(error) => return account.origin_failed(reply, &error),
+    };
+    let mut framed = Framed::of(ctx, routed, &mut response);
+    framed.tell(
+        routed,
+        &CacheStatus {
+            forwarded: Some(Forwarded::Method),
+            ..CacheStatus::default()
+        },
+    );
+    let down = relay::relay(reply, &framed, &mut response.body, account);
+    with_upload(down, &mut upload).await
+}
+
+/// The request as the origin gets it, and the end its body goes into.
+fn request(ctx: &WorkerContext, routed: &Routed) -> (OriginRequest, Option<BodySender>) {
+    let fields = routed.origin_fields(&ctx.shared.identity);
+    let method = routed.head.method.clone();
+    let mut request = OriginRequest::new(routed.upstream.clone(), method, fields);
+    let length = match routed.head.framing {
+        BodyFraming::None => return (request, None),
+        BodyFraming::Length(bytes) => Some(bytes),
+        BodyFraming::Chunked | BodyFraming::UntilClose => None,
+    };
+    let (sender, body) = origin::RequestBody::streamed(length);
+    request.body = body;
+    (request, Some(sender))
+}
+
+/// Hands the client's body over, part by part, at the origin's pace.
+async fn upload<R>(body: &mut RequestBody<'_, R>, sender: Option<BodySender>)
+where
+    R: AsyncRead + Unpin,
+{
+    let Some(sender) = sender else { return };
+    loop {
+        match body.next().await {
+            Ok(Some(data)) => {
+                if !sender.send(data).await {
+                    return;
+                }
+            }
+            Ok(None) => return sender.finish(body.trailers()).await,
+            Err(error) => return sender.fail(error.to_string()).await,
+        }
+    }
+}
+
+/// The upload under way. Ready once, when it ends; never after that.
+struct Upload<F>(Option<Pin<Box<F>>>);
+
+impl<F: Future<Output = ()>> Future for Upload<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(running) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        ready!(running.as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(())
+    }
+}
+
+/// Waits for the head of the final response; interim ones go out meanwhile.
+async fn answered<W: AsyncWrite + Unpin>(
+    ctx: &WorkerContext,
+    mut request: OriginRequest,
+    upload: &mut Upload<impl Future<Output = ()>>,
+    reply: &mut Reply<'_, W>,
+) -> Result<OriginResponse, OriginError> {
+    let (to, mut interim) = mpsc::channel::<Interim>(INTERIM_QUEUE);
+    request.interim = Some(to);
+    let mut sent = Box::pin(ctx.origins.send(request));
+    loop {
+        tokio::select! {
+            biased;
+            Some((status, mut fields)) = interim.recv() => {
+                forwarding::remove_hop_by_hop(&mut fields);
+                // A client that is gone is noticed by the final response.
+                drop(reply.interim(status, &fields).await);
+            }
+            response = &mut sent => return response,
+            () = &mut *upload => {}
+        }
+    }
+}
+
+/// Sends the response while the rest of the request still comes in; what is
+/// left of it when the response is whole, nobody wants.
+async fn with_upload(
+    down: impl Future<Output = Ended>,
+    upload: &mut Upload<impl Future<Output = ()>>,
+) -> Ended {
+    let mut down = std::pin::pin!(down);
+    tokio::select! {
+        biased;
+        ended = &mut down => ended,
+        () = upload => down.await,
+    }
+}
+
+#[cfg(test)]
+#[path = "fetch_tests.rs"]
+mod tests;

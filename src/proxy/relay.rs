@@ -1,0 +1,193 @@
+//! An origin's response on its way to one client, stored or not.
+
+use super::cache_status::CacheStatus;
+use super::context::WorkerContext;
+use super::h1::{BodyLength, Reply, ReplyError};
+use super::origin::{OriginBody, OriginError, OriginResponse};
+use super::outcome::{Ended, Finish, Outcome, Route};
+use super::routed::Routed;
+use crate::http::forwarding;
+use crate::http::framing::BodyFraming;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, VIA};
+use http::{HeaderMap, StatusCode, Version};
+use tokio::io::AsyncWrite;
+
+/// The field of RFC 9211.
+pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// What was learnt from a response's head, before its fields were changed.
+#[derive(Debug)]
+pub(super) struct Framed {
+    /// The status.
+    pub(super) status: StatusCode,
+    /// The fields that go to the client.
+    pub(super) fields: HeaderMap,
+    /// The body's length, as the client is told.
+    pub(super) length: BodyLength,
+}
+
+impl Framed {
+    /// Makes a response's head fit to be passed on: fields of the connection
+    /// off, Date and Via on (RFC 9110 6.6.1 and 7.6).
+    pub(super) fn of(ctx: &WorkerContext, routed: &Routed, response: &mut OriginResponse) -> Self {
+        let mut fields = std::mem::take(&mut response.headers);
+        let length = client_length(response.framing, &fields);
+        forwarding::remove_hop_by_hop(&mut fields);
+        fields.remove(CONTENT_LENGTH);
+        forwarding::ensure_date(&mut fields, response.response_time);
+        add_via(ctx, routed, response.version, &mut fields);
+        Self {
+            status: response.status,
+            fields,
+            length,
+        }
+    }
+
+    /// Says how the cache came to this response, if records allow it.
+    pub(super) fn tell(&mut self, routed: &Routed, status: &CacheStatus) {
+        if routed.snapshot.records.http_cache_status == 0 {
+            return;
+        }
+        if let Ok(value) = HeaderValue::from_str(&status.to_string()) {
+            self.fields.append(CACHE_STATUS, value);
+        }
+    }
+}
+
+/// Our member of Via, unless `insert_response_via_str` is 0.
+fn add_via(ctx: &WorkerContext, routed: &Routed, version: Version, fields: &mut HeaderMap) {
+    if routed.snapshot.records.http_insert_response_via_str != 0 {
+        let member = ctx.shared.identity.response_member(version, "");
+        forwarding::append_member(fields, &VIA, &member);
+    }
+}
+
+/// A response without a body may still tell the length of the one that a GET
+/// would have had (RFC 9110 9.3.2).
+fn client_length(framing: BodyFraming, fields: &HeaderMap) -> BodyLength {
+    let told = || {
+        let text = fields.get(CONTENT_LENGTH)?.to_str().ok()?;
+        text.trim().parse().ok()
+    };
+    match framing {
+        BodyFraming::Length(bytes) => BodyLength::Known(bytes),
+        BodyFraming::Chunked | BodyFraming::UntilClose => BodyLength::Unknown,
+        BodyFraming::None => told().map_or(BodyLength::Unknown, BodyLength::Known),
+    }
+}
+
+/// What a transaction comes to, as it is learnt while it runs.
+#[derive(Debug)]
+pub(super) struct Account {
+    ended: Ended,
+}
+
+impl Account {
+    /// A transaction that will end in `outcome` if nothing goes wrong.
+    pub(super) fn new(outcome: Outcome, route: Route) -> Self {
+        let mut ended = Ended::new(outcome, 0);
+        ended.route = route;
+        Self { ended }
+    }
+
+    /// Bytes of body that came from the origin.
+    pub(super) fn origin_bytes(&mut self, data: &Bytes) {
+        self.ended.origin_bytes += u64::try_from(data.len()).unwrap_or(u64::MAX);
+    }
+
+    /// A head goes out.
+    pub(super) fn head(&mut self, status: StatusCode, fields: &HeaderMap) {
+        self.ended.status = status.as_u16();
+        let kind = fields.get(CONTENT_TYPE);
+        self.ended.content_type = kind.map(|value| Bytes::copy_from_slice(value.as_bytes()));
+    }
+
+    /// The response is whole.
+    pub(super) fn whole<W: AsyncWrite + Unpin>(mut self, reply: &Reply<'_, W>) -> Ended {
+        self.measure(reply);
+        self.ended
+    }
+
+    /// The client went away, or stalls.
+    pub(super) fn client_gone<W>(mut self, reply: &Reply<'_, W>, error: &ReplyError) -> Ended
+    where
+        W: AsyncWrite + Unpin,
+    {
+        self.ended.outcome = Outcome::ClientAbort;
+        self.ended.finish = Finish::Cut;
+        self.ended.detail = Some(error.to_string().into());
+        self.measure(reply);
+        self.ended
+    }
+
+    /// The origin failed: answered by the caller while nothing was sent, else
+    /// cut off.
+    pub(super) fn origin_failed<W>(self, reply: &Reply<'_, W>, error: &OriginError) -> Ended
+    where
+        W: AsyncWrite + Unpin,
+    {
+        self.failed(reply, error.outcome(), error.status(), &error.to_string())
+    }
+
+    /// The response can't be had, or not to its end.
+    pub(super) fn failed<W: AsyncWrite + Unpin>(
+        mut self,
+        reply: &Reply<'_, W>,
+        outcome: Outcome,
+        status: StatusCode,
+        detail: &str,
+    ) -> Ended {
+        self.ended.outcome = outcome;
+        self.ended.detail = Some(detail.into());
+        if reply.is_started() {
+            self.ended.finish = Finish::Cut;
+        } else {
+            self.ended.status = status.as_u16();
+        }
+        self.measure(reply);
+        self.ended
+    }
+
+    fn measure<W: AsyncWrite + Unpin>(&mut self, reply: &Reply<'_, W>) {
+        let sent = reply.sent();
+        self.ended.head_bytes = sent.head;
+        self.ended.body_bytes = sent.body;
+    }
+}
+
+/// Sends a response to the client as it comes: unshared, unstored.
+pub(super) async fn relay<W: AsyncWrite + Unpin>(
+    reply: &mut Reply<'_, W>,
+    framed: &Framed,
+    body: &mut OriginBody,
+    mut account: Account,
+) -> Ended {
+    account.head(framed.status, &framed.fields);
+    reply.begin(framed.status);
+    reply.fields(&framed.fields);
+    if let Err(error) = reply.start(b"", framed.length).await {
+        return account.client_gone(reply, &error);
+    }
+    loop {
+        match body.next().await {
+            Ok(Some(data)) => {
+                account.origin_bytes(&data);
+                if let Err(error) = reply.chunk(data).await {
+                    return account.client_gone(reply, &error);
+                }
+            }
+            Ok(None) => break,
+            Err(error) => return account.origin_failed(reply, &error),
+        }
+    }
+    match reply.finish(body.trailers().as_ref()).await {
+        Ok(()) => account.whole(reply),
+        Err(error) => account.client_gone(reply, &error),
+    }
+}
+
+/// Whom a request is asked of, for the log.
+pub(super) fn route(routed: &Routed) -> Route {
+    Route::Direct(routed.upstream.place.name().to_owned())
+}
