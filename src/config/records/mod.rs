@@ -5,6 +5,8 @@
 //! is written from it.
 
 mod aliases;
+mod differences;
+mod doc;
 mod file;
 mod known;
 mod number;
@@ -26,6 +28,7 @@ mod rows_service;
 mod table;
 
 pub use aliases::{ALIASES, Alias, alias};
+pub use doc::markdown;
 pub use file::{FileRecord, RecordsFile};
 pub use known::{SetError, settings};
 pub(in crate::config) use number::int_prefix;

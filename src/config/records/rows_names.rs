@@ -41,7 +41,7 @@ hostdb_max_size: int = 10_485_760, "proxy.config.hostdb.max_size", at_least(0), 
 hostdb_serve_stale_for: int = 0, "proxy.config.hostdb.serve_stale_for", at_least(0), Reload, Global, Ignored;
 /// 1 takes the next address of a host at each request.
 hostdb_strict_round_robin: int = 0, "proxy.config.hostdb.strict_round_robin", FLAG, Reload, Global, Ignored;
-/// Seconds a host's addresses are kept when `ttl_mode` is not 0 (minutes in ATS up to 5).
+/// Seconds a host's addresses are kept when `ttl_mode` is not 0 (minutes in ATS 4.2).
 hostdb_timeout: int = 86_400, "proxy.config.hostdb.timeout", at_least(0), Reload, Global, Honoured;
 /// How long addresses are kept: 0 as DNS says, 1 `hostdb.timeout`, 2 the shorter, 3 the longer of both.
 hostdb_ttl_mode: int = 0, "proxy.config.hostdb.ttl_mode", between(0, 3), Reload, Global, Honoured;
