@@ -3,10 +3,14 @@
 
 use super::files::{Digests, Reader, unreadable};
 use super::paths::RECORDS_NAME;
+use crate::config::connect_ports::ConnectPorts;
+use crate::config::place::Place;
 use crate::config::records::{Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
+use crate::proxy::snapshot::SnapshotParts;
+use crate::remap::{HostRegex, PathPrefix, RemapOptions, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -126,7 +130,42 @@ fn read_remap(reader: &Reader, name: &str, found: &mut Findings) -> RemapFile {
 ///
 /// What only shows when the parts are put together.
 pub fn build(loaded: &Loaded, generation: u64) -> Result<Snapshot, Findings> {
-    Ok(Snapshot::new(generation, loaded.records.clone()))
+    let (remap, mut found) = Table::build(&loaded.remap, &remap_options(&loaded.records));
+    let (connect_ports, ports) = connect_ports(&loaded.records);
+    found.extend(ports);
+    if !found.is_usable() {
+        return Err(found);
+    }
+    let parts = SnapshotParts {
+        records: loaded.records.clone(),
+        remap,
+        connect_ports,
+    };
+    Ok(Snapshot::new(generation, parts))
+}
+
+fn remap_options(records: &Records) -> RemapOptions {
+    let host_regex = match &*records.strata_remap_host_regex {
+        "search" => HostRegex::Search,
+        _ => HostRegex::Anchored,
+    };
+    let path_prefix = match &*records.strata_remap_path_prefix {
+        "byte" => PathPrefix::Byte,
+        _ => PathPrefix::Segment,
+    };
+    RemapOptions {
+        host_regex,
+        path_prefix,
+    }
+}
+
+fn connect_ports(records: &Records) -> (ConnectPorts, Findings) {
+    let place = Place {
+        file: RECORDS_NAME.into(),
+        line: 1,
+        column: 1,
+    };
+    ConnectPorts::parse(&records.http_connect_ports, &place)
 }
 
 /// The state directory that records.config names, made absolute. Errors in the

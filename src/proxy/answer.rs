@@ -119,6 +119,17 @@ impl Answer {
             .unwrap_or(Self::BadRequest)
     }
 
+    /// The answer to a transaction that ended before a head was sent.
+    #[must_use]
+    pub fn of_failure(ended: &Ended) -> Self {
+        let same =
+            |answer: &&Self| answer.outcome() == ended.outcome && answer.code() == ended.status;
+        let status = |answer: &&Self| answer.code() == ended.status;
+        let mut all = Self::ALL.iter();
+        let found = all.clone().find(same).or_else(|| all.find(status));
+        found.copied().unwrap_or(Self::Internal)
+    }
+
     /// Its status.
     #[must_use]
     pub fn status(self) -> StatusCode {

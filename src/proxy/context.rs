@@ -1,5 +1,6 @@
 //! What a transaction can reach: the thread's own things and the shared ones.
 
+use super::access_log::{AccessLog, LogSink};
 use super::answer::Voice;
 use super::life::Life;
 use super::origin::{OriginOptions, OriginPool, PoolParts, ServerCounts};
@@ -36,6 +37,8 @@ pub struct Shared {
     pub own: Arc<[SocketAddr]>,
     /// Connections to origins over all threads.
     pub servers: Arc<ServerCounts>,
+    /// Where transactions are written down.
+    pub log: Arc<AccessLog>,
 }
 
 impl fmt::Debug for Shared {
@@ -57,6 +60,8 @@ pub struct WorkerContext {
     pub cells: Arc<Cells>,
     /// This thread's connections to origins.
     pub origins: OriginPool,
+    /// This thread's end of the access log.
+    pub log: LogSink,
     date: DateCache,
 }
 
@@ -75,6 +80,7 @@ impl WorkerContext {
         };
         let origins = OriginPool::new(OriginOptions::from_records(&records), resolver, parts);
         Self {
+            log: shared.log.sink(Arc::clone(&cells)),
             shared,
             cells,
             origins,

@@ -3,6 +3,7 @@
 pub mod access_log;
 pub mod answer;
 pub mod cache_status;
+mod connection;
 pub mod context;
 pub mod fetch;
 pub mod fill;
@@ -15,11 +16,14 @@ pub mod outcome;
 pub mod peer;
 mod relay;
 pub mod resolve;
+pub mod route;
 pub mod routed;
 pub mod settings;
 pub mod snapshot;
 #[cfg(test)]
 mod testing;
+mod transaction;
+pub mod worker;
 
 pub use context::{Shared, WorkerContext};
 pub use outcome::{Ended, Finish, Outcome, Route};

@@ -9,7 +9,7 @@ use super::routed::Routed;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, VIA};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, SERVER, VIA};
 use http::{HeaderMap, StatusCode, Version};
 use tokio::io::AsyncWrite;
 
@@ -35,6 +35,8 @@ impl Framed {
         let length = client_length(response.framing, &fields);
         forwarding::remove_hop_by_hop(&mut fields);
         fields.remove(CONTENT_LENGTH);
+        routed.rewrite_urls(&mut fields);
+        add_server(routed, &mut fields);
         forwarding::ensure_date(&mut fields, response.response_time);
         add_via(ctx, routed, response.version, &mut fields);
         Self {
@@ -56,6 +58,23 @@ impl Framed {
 }
 
 /// Our member of Via, unless `insert_response_via_str` is 0.
+/// `http.response_server_enabled`: 1 puts our name in place of the origin's,
+/// 2 only where there is none.
+fn add_server(routed: &Routed, fields: &mut HeaderMap) {
+    let records = &routed.snapshot.records;
+    let wanted = match records.http_response_server_enabled {
+        0 => false,
+        2 => !fields.contains_key(SERVER),
+        _ => true,
+    };
+    if let (true, Ok(name)) = (
+        wanted,
+        HeaderValue::from_str(&records.http_response_server_str),
+    ) {
+        fields.insert(SERVER, name);
+    }
+}
+
 fn add_via(ctx: &WorkerContext, routed: &Routed, version: Version, fields: &mut HeaderMap) {
     if routed.snapshot.records.http_insert_response_via_str != 0 {
         let member = ctx.shared.identity.response_member(version, "");

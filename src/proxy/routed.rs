@@ -9,8 +9,16 @@ use crate::cache::CacheKey;
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
 use crate::http::target::RequestUrl;
 use http::header::{EXPECT, HOST, VIA};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
+
+/// Response fields that hold URLs, which reverse_map rules rewrite.
+const URL_FIELDS: [HeaderName; 4] = [
+    http::header::LOCATION,
+    http::header::CONTENT_LOCATION,
+    HeaderName::from_static("uri"),
+    HeaderName::from_static("destination"),
+];
 
 /// Who chose the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +78,18 @@ impl Routed {
             forwarding::append_member(&mut fields, &VIA, &member);
         }
         fields
+    }
+
+    /// Puts the client's names for the origin's URLs into a response
+    /// (reverse_map rules).
+    pub fn rewrite_urls(&self, fields: &mut HeaderMap) {
+        for name in &URL_FIELDS {
+            let value = fields.get(name).and_then(|value| value.to_str().ok());
+            let rewritten = value.and_then(|url| self.snapshot.remap.rewrite_location(url));
+            if let Some(Ok(value)) = rewritten.map(|url| HeaderValue::from_str(&url)) {
+                fields.insert(name, value);
+            }
+        }
     }
 }
 

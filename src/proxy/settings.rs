@@ -9,36 +9,6 @@ use crate::http::policy::{
 };
 use std::time::Duration;
 
-/// Ports that CONNECT may reach (`http.connect_ports`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConnectPorts(Vec<(u16, u16)>);
-
-impl ConnectPorts {
-    /// Reads numbers and ranges separated by blanks or commas, or `*`. What is
-    /// neither allows nothing.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        let words = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
-        Self(words.filter_map(port_range).collect())
-    }
-
-    /// Whether `port` is among them.
-    #[must_use]
-    pub fn allow(&self, port: u16) -> bool {
-        self.0
-            .iter()
-            .any(|(low, high)| (*low..=*high).contains(&port))
-    }
-}
-
-fn port_range(word: &str) -> Option<(u16, u16)> {
-    if word == "*" {
-        return Some((1, u16::MAX));
-    }
-    let (low, high) = word.split_once('-').unwrap_or((word, word));
-    Some((low.parse().ok()?, high.parse().ok()?))
-}
-
 /// The bounds of a client connection.
 #[must_use]
 pub fn conn_options(records: &Records) -> ConnOptions {
@@ -175,16 +145,6 @@ mod tests {
             ..CachePolicy::default()
         };
         assert_eq!(cache_policy(&records), expected);
-    }
-
-    #[test]
-    fn connect_ports_are_numbers_ranges_or_all() {
-        let ports = ConnectPorts::parse("443, 8000-8010 x 70000");
-        for (port, allowed) in [(443, true), (8005, true), (8011, false), (25, false)] {
-            assert_eq!(ports.allow(port), allowed, "{port}");
-        }
-        assert!(ConnectPorts::parse("*").allow(25));
-        assert!(!ConnectPorts::parse("").allow(443));
     }
 
     #[test]

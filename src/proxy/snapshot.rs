@@ -1,14 +1,27 @@
 //! The configuration in force, whole and unchanging: what one reload swaps in.
 
 use super::h1::ConnOptions;
-use super::settings::{self, ConnectPorts};
+use super::settings;
+use crate::config::connect_ports::ConnectPorts;
 use crate::config::records::Records;
 use crate::http::policy::CachePolicy;
+use crate::remap::Table;
 use std::sync::Arc;
+
+/// What the files say, read and built by the caller.
+#[derive(Debug, Default)]
+pub struct SnapshotParts {
+    /// Every record's value.
+    pub records: Records,
+    /// The rules of remap.config.
+    pub remap: Table,
+    /// Ports that CONNECT may reach (`http.connect_ports`).
+    pub connect_ports: ConnectPorts,
+}
 
 /// Everything that the files say and a reload can change. A transaction keeps
 /// the one it began with.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Snapshot {
     /// Counts the reloads: 1 at the start.
     pub generation: u64,
@@ -18,20 +31,34 @@ pub struct Snapshot {
     pub policy: CachePolicy,
     /// The bounds of a client connection, from the records.
     pub conn: ConnOptions,
-    /// Ports that CONNECT may reach, from the records.
+    /// Ports that CONNECT may reach.
     pub connect_ports: ConnectPorts,
+    /// Which URL goes where.
+    pub remap: Table,
+}
+
+impl SnapshotParts {
+    /// Records alone: no rule, no port for CONNECT.
+    #[must_use]
+    pub fn of(records: Records) -> Self {
+        Self {
+            records,
+            ..Self::default()
+        }
+    }
 }
 
 impl Snapshot {
-    /// The snapshot of `records`.
+    /// The snapshot of what the files say.
     #[must_use]
-    pub fn new(generation: u64, records: Records) -> Self {
+    pub fn new(generation: u64, parts: SnapshotParts) -> Self {
         Self {
             generation,
-            policy: settings::cache_policy(&records),
-            conn: settings::conn_options(&records),
-            connect_ports: ConnectPorts::parse(&records.http_connect_ports),
-            records: Arc::new(records),
+            policy: settings::cache_policy(&parts.records),
+            conn: settings::conn_options(&parts.records),
+            records: Arc::new(parts.records),
+            connect_ports: parts.connect_ports,
+            remap: parts.remap,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A proxy, scripted origins and clients in one thread, for the tests of what
 //! lies behind a routed request.
 
+use super::access_log::AccessLog;
 use super::context::{Shared, WorkerContext};
 use super::h1::{ClientConn, ConnOptions, Exchange};
 use super::life::LifeControl;
@@ -8,7 +9,7 @@ use super::origin::{Place, Upstream};
 use super::outcome::Ended;
 use super::peer::Peer;
 use super::routed::{Mode, Routed};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, SnapshotParts};
 use crate::base::clock::{Clock, ManualClock, WallTime};
 use crate::cache::options::CacheOptions;
 use crate::cache::{Cache, CacheKey};
@@ -55,7 +56,7 @@ impl World {
             uuid: "0000".to_owned(),
             product: "Strata".to_owned(),
         };
-        let snapshot = Snapshot::new(1, records);
+        let snapshot = Snapshot::new(1, SnapshotParts::of(records));
         let shared = Shared {
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
             registry: Arc::clone(&registry),
@@ -65,6 +66,7 @@ impl World {
             identity: Arc::new(identity),
             own: Arc::new([]),
             servers: Arc::default(),
+            log: Arc::new(AccessLog::off()),
         };
         Self {
             shared,

@@ -1,0 +1,87 @@
+//! One client connection, from accept to close.
+
+use super::context::WorkerContext;
+use super::h1::ClientConn;
+use super::life::{Life, Stage};
+use super::peer::Peer;
+use super::transaction;
+use socket2::SockRef;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+/// Bits of `net.sock_option_flag_in`.
+const NODELAY: i64 = 1;
+const KEEPALIVE: i64 = 2;
+
+/// Serves a connection to its end. One whose last response is not whole is
+/// reset, so that nobody takes the part for the whole.
+pub(super) async fn serve(context: Rc<WorkerContext>, stream: TcpStream, peer: Peer) {
+    let snapshot = context.shared.snapshot.load_full();
+    set_options(&stream, snapshot.records.net_sock_option_flag_in);
+    let (read, write) = stream.into_split();
+    let mut conn = ClientConn::new(read, write, snapshot.conn);
+    drop(snapshot);
+    let mut life = context.shared.life.clone();
+    let clean = tokio::select! {
+        clean = requests(&context, &peer, &mut conn) => clean,
+        () = life.reaches(Stage::Stopped) => false,
+    };
+    if !clean {
+        reset(conn);
+    }
+}
+
+/// Serves request after request; whether the connection may close in order.
+async fn requests<R, W>(context: &WorkerContext, peer: &Peer, conn: &mut ClientConn<R, W>) -> bool
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut life = context.shared.life.clone();
+    while ready(conn, &mut life).await {
+        match conn.request().await {
+            Ok(exchange) => transaction::run(context, peer, exchange).await,
+            Err(error) => {
+                transaction::refuse(context, peer, conn.refuse(), &error).await;
+                break;
+            }
+        }
+    }
+    conn.close().await
+}
+
+/// Whether another request comes; an idle connection ends when the server
+/// drains.
+async fn ready<R, W>(conn: &mut ClientConn<R, W>, life: &mut Life) -> bool
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    tokio::select! {
+        biased;
+        ready = conn.ready() => ready,
+        () = life.reaches(Stage::Draining) => false,
+    }
+}
+
+/// Options are a matter of speed: a socket that refuses one serves all the same.
+fn set_options(stream: &TcpStream, flags: i64) {
+    if flags & NODELAY != 0 {
+        drop(stream.set_nodelay(true));
+    }
+    if flags & KEEPALIVE != 0 {
+        drop(SockRef::from(stream).set_keepalive(true));
+    }
+}
+
+/// Ends a connection by RST: with a FIN, a body delimited by close would look
+/// whole. The halves are joined first, for one of them alone would send a FIN.
+fn reset(conn: ClientConn<OwnedReadHalf, OwnedWriteHalf>) {
+    let (read, write) = conn.into_halves();
+    if let Ok(stream) = read.reunite(write) {
+        drop(SockRef::from(&stream).set_linger(Some(Duration::ZERO)));
+    }
+}

@@ -1,0 +1,243 @@
+//! From a request's head to what becomes of it: pure, from the snapshot alone.
+
+use super::answer::Answer;
+use super::h1::RequestHead;
+use super::origin::{Place, Upstream};
+use super::peer::Peer;
+use super::routed::{Mode, Routed};
+use super::snapshot::Snapshot;
+use crate::base::clock::{MonoTime, WallTime};
+use crate::cache::CacheKey;
+use crate::config::remap::Plugin;
+use crate::http::forwarding::{self, MaxForwards, ViaIdentity, X_FORWARDED_FOR};
+use crate::http::target::{RequestUrl, Target};
+use crate::remap::{Client, CompiledRule, Found, TargetUrl};
+use http::header::{FORWARDED, VIA};
+use http::{HeaderMap, Method, StatusCode};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Where and when a request came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The connection's two ends.
+    pub peer: &'a Peer,
+    /// Who we are in Via.
+    pub identity: &'a ViaIdentity,
+    /// Every address that this server listens on.
+    pub own: &'a Arc<[SocketAddr]>,
+    /// When the head was whole.
+    pub wall: WallTime,
+    /// The same, to measure from.
+    pub mono: MonoTime,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Step {
+    /// An answer of our own.
+    Answer(Answer),
+    /// A redirect, of this status to this URL.
+    Redirect(StatusCode, String),
+    /// The request's own head comes back (RFC 9110 9.3.8).
+    Echo(Box<RequestHead>),
+    /// The cache forgets this object.
+    Purge(Box<Routed>),
+    /// The cache or the origin answers.
+    Carry(Box<Routed>),
+}
+
+/// Judges a request: loops, forms, rules, filters, ip_allow, forwarding.
+#[must_use]
+pub fn route(head: RequestHead, snapshot: &Arc<Snapshot>, arrival: &Arrival<'_>) -> Step {
+    let own_passes = arrival.identity.passes(&head.headers);
+    if own_passes > allowed_passes(snapshot) {
+        return Step::Answer(Answer::CycleDetected);
+    }
+    let router = Router { snapshot, arrival };
+    match &head.target {
+        Target::Authority(_) => Step::Answer(Answer::TunnelForbidden),
+        Target::Asterisk(_) => Step::Answer(Answer::Options),
+        Target::Origin(url) => {
+            let mapped = snapshot.records.reverse_proxy_enabled != 0;
+            router.find(url.clone(), head, mapped)
+        }
+        Target::Absolute(url) => router.find(url.clone(), head, true),
+    }
+}
+
+fn allowed_passes(snapshot: &Snapshot) -> usize {
+    usize::try_from(snapshot.records.http_max_proxy_cycles).unwrap_or(0)
+}
+
+struct Router<'a> {
+    snapshot: &'a Arc<Snapshot>,
+    arrival: &'a Arrival<'a>,
+}
+
+impl Router<'_> {
+    fn find(&self, url: RequestUrl, head: RequestHead, mapped: bool) -> Step {
+        let snapshot = self.snapshot;
+        let found = if mapped {
+            snapshot.remap.find(&url)
+        } else {
+            Found::None
+        };
+        match found {
+            Found::Map {
+                rule,
+                target,
+                literal_target,
+            } => {
+                let mode = if literal_target {
+                    Mode::Reverse
+                } else {
+                    Mode::Forward
+                };
+                self.mapped(head, url, rule, (target, mode))
+            }
+            Found::Redirect { status, location } => {
+                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::FOUND);
+                Step::Redirect(status, location)
+            }
+            Found::None => self.unmatched(head, url),
+        }
+    }
+
+    fn mapped(
+        &self,
+        head: RequestHead,
+        url: RequestUrl,
+        rule: &CompiledRule,
+        (target, mode): (TargetUrl, Mode),
+    ) -> Step {
+        let client = self.client(&head, mode);
+        if rule.refused_by(&client).is_some() {
+            return Step::Answer(Answer::AccessDenied);
+        }
+        if rule.ip_allow_holds() && !is_admitted(&client, &head.headers) {
+            return Step::Answer(Answer::AccessDenied);
+        }
+        let place = if is_generated(rule) {
+            Place::Generator
+        } else {
+            Place::Server {
+                scheme: target.scheme.as_str(),
+                host: target.host.as_str().into(),
+                port: target.port,
+            }
+        };
+        self.judged(
+            head,
+            url,
+            Aim {
+                place,
+                target,
+                mode,
+            },
+        )
+    }
+
+    /// Section 1.7 of ATS's reference: 404 in two wordings, 400 without a host.
+    fn unmatched(&self, head: RequestHead, url: RequestUrl) -> Step {
+        let records = &self.snapshot.records;
+        if url.host().is_empty() {
+            return match &records.header_parse_no_host_url_redirect {
+                Some(location) => Step::Redirect(StatusCode::FOUND, location.to_string()),
+                None => Step::Answer(Answer::HostRequired),
+            };
+        }
+        if records.url_remap_remap_required != 0 {
+            return Step::Answer(match head.target {
+                Target::Origin(_) => Answer::NotFoundOnAccelerator,
+                Target::Absolute(_) | Target::Authority(_) | Target::Asterisk(_) => {
+                    Answer::NotFound
+                }
+            });
+        }
+        Step::Answer(Answer::ForwardDenied)
+    }
+
+    /// What rules and ip_allow let through: the method and the forwarding are
+    /// left to judge.
+    fn judged(&self, head: RequestHead, url: RequestUrl, aim: Aim) -> Step {
+        if aim.mode == Mode::Forward {
+            return Step::Answer(Answer::ForwardDenied);
+        }
+        // Preloading is not there to be allowed.
+        if head.method.as_str() == "PUSH" {
+            return Step::Answer(Answer::AccessDenied);
+        }
+        let ends_here = forwarding::max_forwards(&head.method, &mut head.headers.clone());
+        if ends_here == MaxForwards::Answer {
+            return if head.method == Method::TRACE {
+                Step::Echo(Box::new(head))
+            } else {
+                Step::Answer(Answer::Options)
+            };
+        }
+        let purges = head.method.as_str() == "PURGE";
+        let routed = Box::new(self.routed(head, url, aim));
+        if purges {
+            Step::Purge(routed)
+        } else {
+            Step::Carry(routed)
+        }
+    }
+
+    fn routed(&self, head: RequestHead, url: RequestUrl, aim: Aim) -> Routed {
+        let pristine = self.snapshot.records.url_remap_pristine_host_hdr != 0;
+        let (host, key) = if pristine {
+            (url.authority().to_owned(), url.as_str().to_owned())
+        } else {
+            (aim.target.authority(), aim.target.to_url())
+        };
+        Routed {
+            head,
+            peer: *self.arrival.peer,
+            snapshot: Arc::clone(self.snapshot),
+            mode: aim.mode,
+            url,
+            upstream: Upstream {
+                place: aim.place,
+                path_and_query: aim.target.path_and_query,
+                guard: None,
+            },
+            host,
+            key: CacheKey::of_url(key),
+            wall: self.arrival.wall,
+            mono: self.arrival.mono,
+        }
+    }
+
+    fn client<'h>(&self, head: &'h RequestHead, mode: Mode) -> Client<'h> {
+        let relayed = is_relayed(&head.headers);
+        Client::new(self.arrival.peer.ip(), head.method.as_str())
+            .relayed(relayed, mode == Mode::Forward)
+    }
+}
+
+/// Whether the request says that another proxy passed it on, so that the
+/// address it comes from is not the client's.
+fn is_relayed(headers: &HeaderMap) -> bool {
+    let marks = [VIA, FORWARDED, X_FORWARDED_FOR];
+    marks.iter().any(|name| headers.contains_key(name))
+}
+
+/// PURGE is for this machine alone, and not for whoever it relays.
+fn is_admitted(client: &Client<'_>, headers: &HeaderMap) -> bool {
+    let is_local = client.address().is_loopback() && !is_relayed(headers);
+    is_local || !matches!(client.method(), "PURGE" | "PUSH")
+}
+
+/// Where a request is to go, by whose choice.
+struct Aim {
+    place: Place,
+    target: TargetUrl,
+    mode: Mode,
+}
+
+fn is_generated(rule: &CompiledRule) -> bool {
+    let mut plugins = rule.plugins().iter();
+    plugins.any(|used| used.plugin == Plugin::Generator)
+}

@@ -1,0 +1,266 @@
+//! One request, from its head to its account.
+
+use super::access_log::Entry;
+use super::answer::{self, Answer};
+use super::context::WorkerContext;
+use super::fetch;
+use super::h1::{Exchange, Reply, RequestBody, RequestError, RequestHead};
+use super::life::Stage;
+use super::outcome::{Ended, Finish};
+use super::peer::Peer;
+use super::route::{self, Arrival, Step};
+use super::routed::Routed;
+use super::snapshot::Snapshot;
+use crate::base::clock::{MonoTime, WallTime};
+use crate::http::target::Target;
+use crate::metrics::Metric;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use http::{Method, StatusCode};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Carries out a request and accounts for it.
+pub(super) async fn run<R, W>(context: &WorkerContext, peer: &Peer, exchange: Exchange<'_, R, W>)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let snapshot = context.shared.snapshot.load_full();
+    let Exchange {
+        head,
+        body,
+        mut reply,
+    } = exchange;
+    let asked = Asked::head(context, peer, &head);
+    if context.shared.life.stage() != Stage::Serving {
+        reply.close_after();
+    }
+    let step = route::route(head, &snapshot, &asked.arrival(context, peer));
+    let transaction = Transaction {
+        context,
+        snapshot: &snapshot,
+    };
+    let ended = transaction.carry_out(step, body, &mut reply).await;
+    asked.account(context, &ended);
+}
+
+/// Answers a request that could not be read, if anybody is there.
+pub(super) async fn refuse<W: AsyncWrite + Unpin>(
+    context: &WorkerContext,
+    peer: &Peer,
+    mut reply: Reply<'_, W>,
+    error: &RequestError,
+) {
+    tracing::debug!(%error, "request refused");
+    let Some(status) = error.status() else { return };
+    let asked = Asked::nothing(context, peer);
+    let snapshot = context.shared.snapshot.load_full();
+    let answer = Answer::refusing(status);
+    let ended = answer::send(answer, &mut reply, &context.voice(&snapshot), &[]).await;
+    asked.account(context, &ended);
+}
+
+/// What the log tells of a request, kept while the request is carried out.
+struct Asked {
+    wall: WallTime,
+    mono: MonoTime,
+    client: IpAddr,
+    method: Option<Method>,
+    url: Option<String>,
+}
+
+impl Asked {
+    fn nothing(context: &WorkerContext, peer: &Peer) -> Self {
+        context.cells.add(Metric::IncomingRequests, 1);
+        context.cells.add(Metric::InvalidClientRequests, 1);
+        context.cells.add(Metric::CurrentClientTransactions, 1);
+        Self {
+            wall: context.shared.clock.wall(),
+            mono: context.shared.clock.mono(),
+            client: peer.ip(),
+            method: None,
+            url: None,
+        }
+    }
+
+    fn head(context: &WorkerContext, peer: &Peer, head: &RequestHead) -> Self {
+        let cells = &context.cells;
+        cells.add(Metric::IncomingRequests, 1);
+        cells.add(Metric::CurrentClientTransactions, 1);
+        cells.add(Metric::ClientRequestHeadBytes, head.bytes);
+        cells.add(method_metric(&head.method), 1);
+        Self {
+            wall: context.shared.clock.wall(),
+            mono: context.shared.clock.mono(),
+            client: peer.ip(),
+            method: Some(head.method.clone()),
+            url: Some(shown(&head.target)),
+        }
+    }
+
+    fn arrival<'a>(&self, context: &'a WorkerContext, peer: &'a Peer) -> Arrival<'a> {
+        Arrival {
+            peer,
+            identity: &context.shared.identity,
+            own: &context.shared.own,
+            wall: self.wall,
+            mono: self.mono,
+        }
+    }
+
+    fn account(&self, context: &WorkerContext, ended: &Ended) {
+        let cells = &context.cells;
+        ended.outcome.count(cells);
+        cells.add(Metric::ClientResponseHeadBytes, ended.head_bytes);
+        cells.add(Metric::ClientResponseBodyBytes, ended.body_bytes);
+        cells.sub(Metric::CurrentClientTransactions, 1);
+        context.log.write(&Entry {
+            ended,
+            begun: self.wall,
+            took: context.shared.clock.mono().since(self.mono),
+            client: self.client,
+            method: self.method.as_ref().map_or("-", Method::as_str),
+            url: self.url.as_deref().unwrap_or("-"),
+        });
+    }
+}
+
+/// The URL as the log has it; `host:port` of CONNECT.
+fn shown(target: &Target) -> String {
+    match target {
+        Target::Authority(authority) => format!("{}:{}", authority.host, authority.port),
+        Target::Origin(url) | Target::Absolute(url) | Target::Asterisk(url) => {
+            url.as_str().to_owned()
+        }
+    }
+}
+
+fn method_metric(method: &Method) -> Metric {
+    match method.as_str() {
+        "GET" => Metric::GetRequests,
+        "HEAD" => Metric::HeadRequests,
+        "POST" => Metric::PostRequests,
+        "PUT" => Metric::PutRequests,
+        "DELETE" => Metric::DeleteRequests,
+        "OPTIONS" => Metric::OptionsRequests,
+        "TRACE" => Metric::TraceRequests,
+        "CONNECT" => Metric::ConnectRequests,
+        "PURGE" => Metric::PurgeRequests,
+        "PUSH" => Metric::PushRequests,
+        _ => Metric::ExtensionMethodRequests,
+    }
+}
+
+struct Transaction<'a> {
+    context: &'a WorkerContext,
+    snapshot: &'a Arc<Snapshot>,
+}
+
+impl Transaction<'_> {
+    async fn carry_out<R, W>(
+        &self,
+        step: Step,
+        body: RequestBody<'_, R>,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        if !matches!(step, Step::Carry(_)) && !body.is_short() {
+            reply.close_after();
+        }
+        match step {
+            Step::Carry(routed) => self.pass(&routed, body, reply).await,
+            Step::Answer(answer) => self.answer(answer, reply).await,
+            Step::Redirect(status, location) => {
+                let voice = self.context.voice(self.snapshot);
+                answer::redirect(status, &location, reply, &voice).await
+            }
+            Step::Echo(head) => echo(&head, reply).await,
+            Step::Purge(routed) => {
+                let answer = self.purge(&routed).await;
+                self.answer(answer, reply).await
+            }
+        }
+    }
+
+    /// What ended before a head was sent is answered here.
+    async fn pass<R, W>(
+        &self,
+        routed: &Routed,
+        body: RequestBody<'_, R>,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let ended = fetch::pass(self.context, routed, body, reply).await;
+        if reply.is_started() {
+            return ended;
+        }
+        reply.close_after();
+        let told = self.answer(Answer::of_failure(&ended), reply).await;
+        Ended {
+            outcome: ended.outcome,
+            route: ended.route,
+            ..told
+        }
+    }
+
+    async fn answer<W>(&self, answer: Answer, reply: &mut Reply<'_, W>) -> Ended
+    where
+        W: AsyncWrite + Unpin,
+    {
+        let voice = self.context.voice(self.snapshot);
+        let tells = matches!(answer, Answer::Options | Answer::MethodNotAllowed);
+        let allow = [("Allow", ALLOW)];
+        let extra: &[(&str, &str)] = if tells { &allow } else { &[] };
+        answer::send(answer, reply, &voice, extra).await
+    }
+
+    /// The answer waits until a restart can't bring the object back.
+    async fn purge(&self, routed: &Routed) -> Answer {
+        let Some(cache) = &self.context.shared.cache else {
+            return Answer::NothingToPurge;
+        };
+        match cache.purge(&routed.key).await {
+            Ok(true) => Answer::Purged,
+            Ok(false) => Answer::NothingToPurge,
+            Err(error) => {
+                tracing::error!(%error, key = ?routed.key.text(), "purge failed");
+                Answer::Internal
+            }
+        }
+    }
+}
+
+/// The methods this proxy itself knows something about.
+const ALLOW: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, CONNECT, PURGE";
+
+/// RFC 9110 9.3.8: the request as received, less what a script must not learn.
+async fn echo<W: AsyncWrite + Unpin>(head: &RequestHead, reply: &mut Reply<'_, W>) -> Ended {
+    let secret = [COOKIE, AUTHORIZATION, PROXY_AUTHORIZATION];
+    let url = head.url().map_or("*", |url| url.path_and_query());
+    let mut text = format!("{} {url} {:?}\r\n", head.method, head.version).into_bytes();
+    for (name, value) in head
+        .headers
+        .iter()
+        .filter(|(name, _)| !secret.contains(name))
+    {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value.as_bytes());
+        text.extend_from_slice(b"\r\n");
+    }
+    let mut ended = Ended::new(Answer::Options.outcome(), StatusCode::OK.as_u16());
+    reply.begin(StatusCode::OK);
+    reply.field("Content-Type", b"message/http");
+    if reply.send(b"", &[Bytes::from(text)]).await.is_err() {
+        ended.finish = Finish::Cut;
+    }
+    ended
+}

@@ -1,0 +1,9 @@
+//! End to end on real sockets: a client, the proxy, an origin that records.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod connections;
+mod framing;
+mod messages;

@@ -1,0 +1,150 @@
+//! A proxy of one event thread in this process, on a port of its own.
+
+use arc_swap::ArcSwap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use strata::base::clock::{Clock, SystemClock};
+use strata::cache::{Cache, CacheOptions};
+use strata::config::place::Place;
+use strata::config::records::{Records, RecordsFile};
+use strata::config::{connect_ports::ConnectPorts, remap};
+use strata::http::forwarding::ViaIdentity;
+use strata::metrics::{Metric, Registry};
+use strata::proxy::access_log::AccessLog;
+use strata::proxy::life::{LifeControl, Stage};
+use strata::proxy::listener::{self, ListenOptions};
+use strata::proxy::snapshot::SnapshotParts;
+use strata::proxy::{Shared, Snapshot, WorkerContext, worker};
+use strata::remap::{RemapOptions, Table};
+use tokio::sync::Semaphore;
+
+/// The process's own name in Via.
+pub(crate) const UUID: &str = "0123-test";
+
+/// A running proxy; it stops when dropped.
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    registry: Arc<Registry>,
+    control: LifeControl,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// A proxy with this remap.config and the default records.
+    pub(crate) fn start(remap: &str) -> Self {
+        Self::with("", remap)
+    }
+
+    /// A proxy with this records.config and this remap.config.
+    pub(crate) fn with(records: &str, remap: &str) -> Self {
+        Self::running(snapshot(records, remap), Box::new(|shared| shared))
+    }
+
+    /// A proxy with this snapshot, and shared things as `adapt` makes them.
+    pub(crate) fn running(snapshot: Snapshot, adapt: Box<dyn FnOnce(Shared) -> Shared>) -> Self {
+        let options = ListenOptions {
+            backlog: 128,
+            shares: 1,
+        };
+        let listeners = listener::listen("127.0.0.1:0".parse().unwrap(), options).unwrap();
+        let (control, life) = LifeControl::new();
+        let registry = Registry::new();
+        let shared = adapt(Shared {
+            snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
+            registry: Arc::clone(&registry),
+            clock: Arc::new(SystemClock::new()),
+            life,
+            cache: Some(cache(&registry)),
+            identity: Arc::new(identity()),
+            own: [listeners.address].into(),
+            servers: Arc::default(),
+            log: Arc::new(AccessLog::off()),
+        });
+        let thread = std::thread::spawn(move || {
+            let slots = Arc::new(Semaphore::new(1000));
+            let context = || WorkerContext::new(shared);
+            worker::run(listeners.sockets, slots, context).unwrap();
+        });
+        Self {
+            address: listeners.address,
+            registry,
+            control,
+            thread: Some(thread),
+        }
+    }
+
+    /// A counter's value.
+    pub(crate) fn counter(&self, metric: Metric) -> u64 {
+        self.registry.get(metric)
+    }
+
+    /// Begins to drain.
+    pub(crate) fn drain(&self) {
+        self.control.advance(Stage::Draining);
+    }
+
+    /// Waits for the event thread to end by itself.
+    pub(crate) fn ended(mut self) {
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.control.advance(Stage::Stopped);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(
+                ended.is_ok() || std::thread::panicking(),
+                "the proxy panicked"
+            );
+        }
+    }
+}
+
+/// The snapshot of a records.config and a remap.config without faults.
+pub(crate) fn snapshot(records: &str, remap: &str) -> Snapshot {
+    Snapshot::new(1, parts(records, remap))
+}
+
+/// What [`snapshot`] is made from.
+pub(crate) fn parts(records: &str, remap: &str) -> SnapshotParts {
+    let (file, findings) = RecordsFile::parse("records.config", records.as_bytes());
+    assert_eq!(findings.errors, []);
+    let (records, findings) =
+        Records::resolve(&|_| None, &std::collections::BTreeMap::new(), &file);
+    assert_eq!(findings.errors, []);
+    let (rules, findings) = remap::parse("remap.config", remap.as_bytes(), &|_| Ok(Vec::new()));
+    assert_eq!(findings.errors, []);
+    let (table, findings) = Table::build(&rules, &RemapOptions::default());
+    assert_eq!(findings.errors, []);
+    let place = Place {
+        file: "records.config".into(),
+        line: 1,
+        column: 1,
+    };
+    let (connect_ports, _) = ConnectPorts::parse(&records.http_connect_ports, &place);
+    SnapshotParts {
+        records,
+        remap: table,
+        connect_ports,
+    }
+}
+
+fn identity() -> ViaIdentity {
+    ViaIdentity {
+        alias: "strata.test".to_owned(),
+        uuid: UUID.to_owned(),
+        product: "Strata".to_owned(),
+    }
+}
+
+fn cache(registry: &Registry) -> Arc<Cache> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let options = CacheOptions {
+        spans: Vec::new(),
+        ..CacheOptions::default()
+    };
+    Cache::open(options, clock, registry).0
+}
