@@ -11,6 +11,15 @@ pub struct IpRange {
     last: IpAddr,
 }
 
+/// Every IPv4 address.
+pub const ANY_V4: IpRange = IpRange::v4_block(Ipv4Addr::UNSPECIFIED, 0);
+/// Every IPv6 address.
+pub const ANY_V6: IpRange = IpRange::v6_block(Ipv6Addr::UNSPECIFIED, 0);
+/// 127.0.0.0/8.
+pub const LOOPBACK_V4: IpRange = IpRange::v4_block(Ipv4Addr::LOCALHOST, 8);
+/// ::1.
+pub const LOOPBACK_V6: IpRange = IpRange::v6_block(Ipv6Addr::LOCALHOST, 128);
+
 /// Why a text is no range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
@@ -58,12 +67,16 @@ impl IpRange {
         Ok(Self { first, last })
     }
 
-    /// Reads an address, `address/prefix-length` or `address-address`. Bits
-    /// of the address beyond the prefix are ignored, as ATS does.
+    /// Reads an address, `address/prefix-length` or `address-address`; `0/0`
+    /// is every IPv4 address. Bits of the address beyond the prefix are
+    /// ignored. Both as in ATS.
     ///
     /// # Errors
     /// Any [`RangeError`].
     pub fn parse(text: &str) -> Result<Self, RangeError> {
+        if text == "0/0" {
+            return Ok(ANY_V4);
+        }
         if let Some((address, length)) = text.split_once('/') {
             return Self::of_prefix(parse_address(address)?, length);
         }
@@ -75,47 +88,43 @@ impl IpRange {
     }
 
     fn of_prefix(address: IpAddr, length: &str) -> Result<Self, RangeError> {
-        let max = if address.is_ipv4() { 32 } else { 128 };
-        let refused = || RangeError::Prefix {
-            length: length.to_owned(),
-            max,
-        };
-        let bits = length.parse().map_err(|_| refused())?;
-        if bits > u32::from(max) {
-            return Err(refused());
+        match (address, length.parse()) {
+            (IpAddr::V4(address), Ok(bits @ 0..=32)) => Ok(Self::v4_block(address, bits)),
+            (IpAddr::V6(address), Ok(bits @ 0..=128)) => Ok(Self::v6_block(address, bits)),
+            _ => Err(RangeError::Prefix {
+                length: length.to_owned(),
+                max: if address.is_ipv4() { 32 } else { 128 },
+            }),
         }
-        Ok(match address {
-            IpAddr::V4(v4) => {
-                let mask = u32::MAX.checked_shr(bits).unwrap_or(0);
-                let low = u32::from(v4) & !mask;
-                Self {
-                    first: Ipv4Addr::from(low).into(),
-                    last: Ipv4Addr::from(low | mask).into(),
-                }
-            }
-            IpAddr::V6(v6) => {
-                let mask = u128::MAX.checked_shr(bits).unwrap_or(0);
-                let low = u128::from(v6) & !mask;
-                Self {
-                    first: Ipv6Addr::from(low).into(),
-                    last: Ipv6Addr::from(low | mask).into(),
-                }
-            }
-        })
     }
 
-    /// Every address of `family`'s family.
+    /// The IPv4 addresses that begin with these bits, `bits` of them.
+    ///
+    /// # Panics
+    /// If `bits` is above 32: for constants only.
     #[must_use]
-    pub fn whole_family(family: IpAddr) -> Self {
-        match family {
-            IpAddr::V4(_) => Self {
-                first: Ipv4Addr::UNSPECIFIED.into(),
-                last: Ipv4Addr::BROADCAST.into(),
-            },
-            IpAddr::V6(_) => Self {
-                first: Ipv6Addr::UNSPECIFIED.into(),
-                last: Ipv6Addr::from(u128::MAX).into(),
-            },
+    pub const fn v4_block(address: Ipv4Addr, bits: u32) -> Self {
+        assert!(bits <= 32, "an IPv4 prefix has at most 32 bits");
+        let low = address.to_bits();
+        let mask = if bits == 32 { 0 } else { u32::MAX >> bits };
+        Self {
+            first: IpAddr::V4(Ipv4Addr::from_bits(low & !mask)),
+            last: IpAddr::V4(Ipv4Addr::from_bits(low | mask)),
+        }
+    }
+
+    /// The IPv6 addresses that begin with these bits, `bits` of them.
+    ///
+    /// # Panics
+    /// If `bits` is above 128: for constants only.
+    #[must_use]
+    pub const fn v6_block(address: Ipv6Addr, bits: u32) -> Self {
+        assert!(bits <= 128, "an IPv6 prefix has at most 128 bits");
+        let low = address.to_bits();
+        let mask = if bits == 128 { 0 } else { u128::MAX >> bits };
+        Self {
+            first: IpAddr::V6(Ipv6Addr::from_bits(low & !mask)),
+            last: IpAddr::V6(Ipv6Addr::from_bits(low | mask)),
         }
     }
 
@@ -208,6 +217,8 @@ mod tests {
         assert_eq!(shown("10.1.2.3/8"), "10.0.0.0-10.255.255.255");
         assert_eq!(shown("10.0.0.1-10.0.0.9"), "10.0.0.1-10.0.0.9");
         assert_eq!(shown("0.0.0.0/0"), "0.0.0.0-255.255.255.255");
+        assert_eq!(shown("0/0"), "0.0.0.0-255.255.255.255");
+        assert_eq!(shown("10.0.0.1/32"), "10.0.0.1");
         assert_eq!(shown("::1/128"), "::1");
         assert_eq!(
             shown("fc00::/7"),

@@ -15,5 +15,6 @@ pub mod ports;
 pub mod records;
 pub mod remap;
 pub mod storage;
+pub mod yaml;
 
 pub use error::{ConfigError, Findings};

@@ -1,6 +1,6 @@
 //! What an ip_allow file says.
 
-use crate::config::ip_range::IpRange;
+use crate::config::ip_range::{ANY_V4, ANY_V6, IpRange, LOOPBACK_V4, LOOPBACK_V6};
 use crate::config::place::Place;
 use crate::config::remap::Action;
 
@@ -10,6 +10,29 @@ use crate::config::remap::Action;
 pub struct IpAllowFile {
     /// At least one when read from a file.
     pub rules: Vec<IpAllowRule>,
+}
+
+impl IpAllowFile {
+    /// The rules that hold without a file: loopback may use every method,
+    /// everyone else all but PURGE and PUSH; nothing is said about origins.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let inbound = |ranges: [IpRange; 2], action, methods| IpAllowRule {
+            direction: Direction::In,
+            ranges: ranges.to_vec(),
+            action,
+            methods,
+            place: None,
+        };
+        let cache_methods = Methods::Some(vec!["PURGE".into(), "PUSH".into()]);
+        let loopback = [LOOPBACK_V4, LOOPBACK_V6];
+        Self {
+            rules: vec![
+                inbound(loopback, Action::Allow, Methods::All),
+                inbound([ANY_V4, ANY_V6], Action::Deny, cache_methods),
+            ],
+        }
+    }
 }
 
 /// One rule.
