@@ -3,3 +3,4 @@
 
 mod any_input;
 mod ats_files;
+mod own_files;

@@ -13,6 +13,7 @@ mod number;
 mod resolve;
 mod rewrite;
 mod spec;
+mod syntax;
 mod value;
 // The rows: each hands its own and those before it to the next.
 #[macro_use]
@@ -35,5 +36,6 @@ pub(in crate::config) use number::int_prefix;
 pub use resolve::{Running, variable};
 pub use rewrite::set_in_text;
 pub use spec::{Honour, RecordSpec, Scope, Update};
+pub use syntax::Syntax;
 pub use table::{RECORDS, Records, find};
 pub use value::{Check, RecordType, RecordValue, ValueError};

@@ -18,7 +18,7 @@ http_connect_ports: text = "443", "proxy.config.http.connect_ports", ANY, Reload
 /// Seconds an address counts as down after it failed.
 http_down_server_cache_time: int = 60, "proxy.config.http.down_server.cache_time", SECONDS, Reload, Rule, Ignored;
 /// Networks whose clients may choose the origin (forward proxy), separated by blanks.
-http_forward_allow: text = "127.0.0.0/8 ::1", "proxy.config.http.forward_allow", ANY, Reload, Global, Honoured;
+http_forward_allow: text = "127.0.0.0/8 ::1", "proxy.config.http.forward_allow", form(Syntax::Networks), Reload, Global, Honoured;
 /// 1 adds Age to responses from the cache.
 http_insert_age_in_response: int = 1, "proxy.config.http.insert_age_in_response", FLAG, Reload, Rule, Honoured;
 /// Client-ip to the origin: 0 none, 1 if the request has none, 2 always the client's address.
@@ -48,13 +48,13 @@ http_negative_caching_enabled: int = 0, "proxy.config.http.negative_caching_enab
 /// Seconds such a response is fresh.
 http_negative_caching_lifetime: int = 1800, "proxy.config.http.negative_caching_lifetime", at_least(0), Reload, Rule, Honoured;
 /// Statuses of negative caching, separated by blanks.
-http_negative_caching_list: text = "204 305 403 404 414 500 501 502 503 504", "proxy.config.http.negative_caching_list", ANY, Reload, Rule, Honoured;
+http_negative_caching_list: text = "204 305 403 404 414 500 501 502 503 504", "proxy.config.http.negative_caching_list", form(Syntax::Statuses), Reload, Rule, Honoured;
 /// 1 serves a stale response when the origin fails.
 http_negative_revalidating_enabled: int = 1, "proxy.config.http.negative_revalidating_enabled", FLAG, Reload, Rule, Honoured;
 /// Seconds such a response then counts as fresh.
 http_negative_revalidating_lifetime: int = 1800, "proxy.config.http.negative_revalidating_lifetime", at_least(0), Reload, Rule, Ignored;
 /// Statuses that count as a failure of the origin, separated by blanks.
-http_negative_revalidating_list: text = "500 502 503 504", "proxy.config.http.negative_revalidating_list", ANY, Reload, Rule, Honoured;
+http_negative_revalidating_list: text = "500 502 503 504", "proxy.config.http.negative_revalidating_list", form(Syntax::Statuses), Reload, Rule, Honoured;
 /// Accept-Encoding as sent and keyed: 0 as it came, 1 gzip or nothing, 2 to 5 with br and zstd.
 http_normalize_ae: int = 0, "proxy.config.http.normalize_ae", between(0, 5), Reload, Rule, Ignored;
 /// Redirects of an origin that the proxy follows itself.

@@ -12,7 +12,7 @@ dns_lookup_timeout: int = 20, "proxy.config.dns.lookup_timeout", between(1, 3600
 /// Questions to name servers that may be open at once.
 dns_max_dns_in_flight: int = 2048, "proxy.config.dns.max_dns_in_flight", between(1, 1_000_000), Reload, Global, Ignored;
 /// Name servers as `ip[:port]`, separated by blanks, instead of those of resolv.conf.
-dns_nameservers: optional = NULL, "proxy.config.dns.nameservers", ANY, Reload, Global, Honoured;
+dns_nameservers: optional = NULL, "proxy.config.dns.nameservers", form(Syntax::NameServers), Reload, Global, Honoured;
 /// File that names the name servers.
 dns_resolv_conf: text = "/etc/resolv.conf", "proxy.config.dns.resolv_conf", ANY, Restart, Global, Honoured;
 /// Attempts to get an answer.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::spec::{Honour, RecordSpec, Scope, Update};
+use super::syntax::Syntax;
 use super::value::{ANY, FLAG, RecordType, RecordValue, SECONDS};
-use super::value::{at_least, between, one_of, ratio};
+use super::value::{at_least, between, form, one_of, ratio};
 
 /// A field of [`Records`], seen as a value.
 trait Field {

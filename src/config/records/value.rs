@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::syntax::Syntax;
 use crate::config::place::shortened;
 
 /// The type of a record, as the third word of its line names it.
@@ -76,6 +77,8 @@ pub enum Check {
     Float(f64, f64),
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// A text of this form.
+    Syntax(Syntax),
 }
 
 /// Any value.
@@ -84,6 +87,11 @@ pub(super) const ANY: Check = Check::Any;
 pub(super) const FLAG: Check = Check::Int(0, 1);
 /// Up to a year.
 pub(super) const SECONDS: Check = Check::Int(0, 31_536_000);
+
+/// A text of a form.
+pub(super) const fn form(syntax: Syntax) -> Check {
+    Check::Syntax(syntax)
+}
 
 /// An integer within both bounds.
 pub(super) const fn between(low: i64, high: i64) -> Check {
@@ -113,6 +121,7 @@ impl fmt::Display for Check {
             Self::Int(low, high) => write!(f, "{low} to {high}"),
             Self::Float(low, high) => write!(f, "{low} to {high}"),
             Self::OneOf(words) => f.write_str(&words.join(", ")),
+            Self::Syntax(syntax) => syntax.fmt(f),
         }
     }
 }
@@ -127,6 +136,7 @@ impl Check {
             (Self::Int(low, high), RecordValue::Int(value)) => (low..=high).contains(value),
             (Self::Float(low, high), RecordValue::Float(value)) => (low..=high).contains(value),
             (Self::OneOf(words), RecordValue::String(Some(word))) => words.contains(&&**word),
+            (Self::Syntax(syntax), RecordValue::String(Some(text))) => syntax.fits(text),
             _ => true,
         };
         if fits {
