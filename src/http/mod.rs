@@ -5,13 +5,18 @@
 
 pub mod cache_control;
 pub mod chunked;
+pub mod conditional;
 pub mod date;
 pub mod forwarding;
 pub mod framing;
 pub mod freshness;
 pub mod head;
+pub mod invalidate;
 pub mod policy;
+pub mod range;
 pub mod reuse;
 pub mod storable;
+pub mod stored;
 pub mod target;
 pub mod vary;
+pub mod wire;
