@@ -1,6 +1,37 @@
-//! The memory-resident index of a stripe.
+//! The memory-resident index of a stripe: 8 bytes a slot, two cache lines a
+//! lookup, no lists.
+//!
+//! Any number of threads look up without a lock. One writer at a time, the
+//! stripe, changes entries; readers only set `referenced`, by exchanging the
+//! whole value. An entry is valid by its position: before the cursor it must
+//! have this cycle's parity, behind it the last one's.
 
-use crate::cache::format::dir_entry::DirEntry;
+mod check;
+mod home;
+mod insert;
+mod page;
+mod sweep;
+
+pub use check::Census;
+pub(crate) use home::Home;
+pub(crate) use insert::Removed;
+pub(crate) use page::is_ahead;
+pub(crate) use sweep::Hand;
+
+use crate::base::size::round_down;
+use crate::cache::format::dir_entry::{BLOCK_BYTES, DirEntry};
+use crate::cache::format::directory_page::PAGE_BUCKETS;
+use crate::cache::format::fragment::{Fragment, FragmentError, FragmentPlace, verify_fragment};
+use crate::cache::format::to_usize;
+use bytes::Bytes;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Slots of a bucket.
+const BUCKET_SLOTS: usize = 8;
+/// Slots that a key's entry may be in.
+const HOME_SLOTS: usize = 2 * BUCKET_SLOTS;
+/// How often a lookup that found nothing reads again because entries moved.
+const LOOKUP_TRIES: usize = 4;
 
 /// Where a fragment may be: an entry, and what it implies at the cursor that
 /// it was looked up at. It is a hint until the fragment is verified.
@@ -17,3 +48,299 @@ pub struct Place {
     /// Written before the stripe was away: use it after revalidation only.
     pub suspect: bool,
 }
+
+/// Eight slots in one cache line.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct Bucket([AtomicU64; BUCKET_SLOTS]);
+
+/// Where the log is, for the positions of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogShape {
+    /// Bytes from the stripe's start to the log.
+    pub(crate) offset: u64,
+    /// Bytes of the log.
+    pub(crate) bytes: u64,
+}
+
+impl LogShape {
+    /// The position that an entry has when the cursor is at `cursor`; `None`
+    /// if its parity says that the cursor has passed it.
+    pub(crate) fn position(self, entry: DirEntry, cursor: u64) -> Option<u64> {
+        let cycle = cursor / self.bytes;
+        let behind = entry.offset() >= cursor % self.bytes;
+        let cycle = cycle.checked_sub(u64::from(behind))?;
+        let agrees = (cycle & 1 == 1) == entry.parity();
+        let valid = agrees && !entry.is_free() && entry.offset() < self.bytes;
+        valid.then(|| cycle * self.bytes + entry.offset())
+    }
+}
+
+/// The index of one stripe.
+#[derive(Debug)]
+pub struct Directory {
+    uuid: u128,
+    log: LogShape,
+    pages: u32,
+    buckets: Box<[Bucket]>,
+    /// Raised at each move within a page.
+    moves: Box<[AtomicU32]>,
+    /// Bit 0 and 1: the page changed since it was written to copy A and B.
+    dirty: Box<[AtomicU8]>,
+    cursor: AtomicU64,
+    written: AtomicU64,
+    written_sequence: AtomicU64,
+    suspect_below: AtomicU64,
+}
+
+impl Directory {
+    /// An empty directory of `pages` pages whose cursor stands at `cursor`.
+    pub(crate) fn new(uuid: u128, log: LogShape, pages: u32, cursor: u64) -> Self {
+        let page_count = to_usize(u64::from(pages));
+        let bucket_count = page_count * to_usize(PAGE_BUCKETS);
+        Self {
+            uuid,
+            log,
+            pages,
+            buckets: (0..bucket_count).map(|_| Bucket::default()).collect(),
+            moves: (0..page_count).map(|_| AtomicU32::new(0)).collect(),
+            dirty: (0..page_count).map(|_| AtomicU8::new(ALL_COPIES)).collect(),
+            cursor: AtomicU64::new(cursor),
+            written: AtomicU64::new(cursor),
+            written_sequence: AtomicU64::new(0),
+            suspect_below: AtomicU64::new(0),
+        }
+    }
+
+    /// Every place where a fragment of the key with this hash may be. Takes no
+    /// lock and allocates nothing.
+    #[must_use]
+    pub fn lookup(&self, key_hash: u128) -> Matches {
+        let home = Home::of(key_hash, self.pages);
+        let moves = self.moves_of(home.page);
+        for _ in 1..LOOKUP_TRIES {
+            let before = moves.load(Ordering::Acquire);
+            let found = self.scan(home);
+            if found.count > 0 || moves.load(Ordering::Acquire) == before {
+                return found;
+            }
+        }
+        self.scan(home)
+    }
+
+    fn scan(&self, home: Home) -> Matches {
+        let mut found = Matches::none(self.log);
+        for bucket in home.buckets {
+            for slot in self.slots(home.page, bucket) {
+                let entry = DirEntry::from_bits(slot.load(Ordering::Acquire));
+                if entry.tag() == home.tag && !entry.is_free() {
+                    found.push(entry);
+                }
+            }
+        }
+        // Read after the slots: the writer moves the cursor before it inserts,
+        // so no entry seen above lies beyond the cursor seen here.
+        found.cursor = self.cursor.load(Ordering::Acquire);
+        found.suspect_below = self.suspect_below.load(Ordering::Relaxed);
+        found.keep_valid();
+        found
+    }
+
+    /// Whether the place is not on the device yet: ask the stripe for its
+    /// bytes, and if it has none any more, read the device.
+    #[must_use]
+    pub fn is_buffered(&self, place: &Place) -> bool {
+        place.position >= self.written.load(Ordering::Acquire)
+    }
+
+    /// The last batch that is on the device, or has failed for good.
+    #[must_use]
+    pub fn written_sequence(&self) -> u64 {
+        self.written_sequence.load(Ordering::Acquire)
+    }
+
+    /// The end of reserved log space: cycle × log length + offset.
+    #[must_use]
+    pub fn cursor(&self) -> u64 {
+        self.cursor.load(Ordering::Acquire)
+    }
+
+    /// The fragment of this key, if `bytes`, read at `place`, hold it whole
+    /// and undamaged.
+    ///
+    /// # Errors
+    /// `OtherKey`: go on with the next match. `Overtaken` and `Damaged`: a
+    /// miss; the entry is to be freed after `Damaged`.
+    pub fn verify(
+        &self,
+        place: &Place,
+        key_hash: u128,
+        bytes: &Bytes,
+    ) -> Result<Fragment, FragmentError> {
+        verify_fragment(bytes, &self.expected(place, key_hash))
+    }
+
+    /// What a fragment read at `place` must say of itself, for a reader that
+    /// verifies it in parts.
+    #[must_use]
+    pub const fn expected(&self, place: &Place, key_hash: u128) -> FragmentPlace {
+        FragmentPlace {
+            key: key_hash,
+            stripe: self.uuid,
+            position: place.position,
+        }
+    }
+
+    /// Notes that the entry was read, so that it is kept when the cursor
+    /// comes; changes nothing if the entry is gone or noted already.
+    pub fn mark_read(&self, key_hash: u128, place: &Place) {
+        if place.entry.is_referenced() {
+            return;
+        }
+        let home = Home::of(key_hash, self.pages);
+        let (old, new) = (place.entry.bits(), place.entry.referenced().bits());
+        for bucket in home.buckets {
+            for slot in self.slots(home.page, bucket) {
+                let swapped = slot.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
+                if swapped.is_ok() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether an entry is still in its slot, whatever was noted of it.
+    #[must_use]
+    pub fn holds(&self, key_hash: u128, entry: DirEntry) -> bool {
+        self.scan(Home::of(key_hash, self.pages))
+            .any(|place| place.entry.same_place(entry))
+    }
+
+    /// Pages of the directory.
+    #[must_use]
+    pub const fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Entries below this position are used only after revalidation.
+    #[must_use]
+    pub fn suspect_below(&self) -> u64 {
+        self.suspect_below.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_suspect_below(&self, position: u64) {
+        self.suspect_below.store(position, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_cursor(&self, position: u64) {
+        self.cursor.store(position, Ordering::Release);
+    }
+
+    pub(crate) fn set_written(&self, position: u64, sequence: u64) {
+        self.written.store(position, Ordering::Release);
+        self.written_sequence.store(sequence, Ordering::Release);
+    }
+
+    pub(crate) const fn log(&self) -> LogShape {
+        self.log
+    }
+
+    fn moves_of(&self, page: u32) -> &AtomicU32 {
+        &self.moves[to_usize(u64::from(page))]
+    }
+
+    /// The slots of a bucket; the page is below `pages`, the bucket below 1024.
+    fn slots(&self, page: u32, bucket: u16) -> &[AtomicU64; BUCKET_SLOTS] {
+        let at = u64::from(page) * PAGE_BUCKETS + u64::from(bucket);
+        &self.buckets[to_usize(at)].0
+    }
+
+    fn mark_dirty(&self, page: u32) {
+        self.dirty[to_usize(u64::from(page))].fetch_or(ALL_COPIES, Ordering::Relaxed);
+    }
+}
+
+/// The bits of both directory copies.
+const ALL_COPIES: u8 = 3;
+
+/// The places that a lookup found; an iterator over them.
+#[derive(Clone, Debug)]
+pub struct Matches {
+    entries: [DirEntry; HOME_SLOTS],
+    count: usize,
+    next: usize,
+    log: LogShape,
+    cursor: u64,
+    suspect_below: u64,
+}
+
+impl Matches {
+    const fn none(log: LogShape) -> Self {
+        Self {
+            entries: [DirEntry::FREE; HOME_SLOTS],
+            count: 0,
+            next: 0,
+            log,
+            cursor: 0,
+            suspect_below: 0,
+        }
+    }
+
+    fn push(&mut self, entry: DirEntry) {
+        if let Some(to) = self.entries.get_mut(self.count) {
+            *to = entry;
+            self.count += 1;
+        }
+    }
+
+    fn keep_valid(&mut self) {
+        let found = self.entries;
+        let count = std::mem::take(&mut self.count);
+        for entry in found.into_iter().take(count) {
+            if self.log.position(entry, self.cursor).is_some() {
+                self.push(entry);
+            }
+        }
+    }
+
+    /// Whether there are none left.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.next >= self.count
+    }
+
+    fn place(&self, entry: DirEntry) -> Option<Place> {
+        Place::of(entry, self.log, self.cursor).map(|place| Place {
+            suspect: place.position < self.suspect_below,
+            ..place
+        })
+    }
+}
+
+impl Iterator for Matches {
+    type Item = Place;
+
+    fn next(&mut self) -> Option<Place> {
+        let entry = self.entries.get(..self.count)?.get(self.next)?;
+        self.next += 1;
+        self.place(*entry)
+    }
+}
+
+impl Place {
+    /// What an entry implies when the cursor is at `cursor`.
+    pub(crate) fn of(entry: DirEntry, log: LogShape, cursor: u64) -> Option<Self> {
+        let position = log.position(entry, cursor)?;
+        let room = round_down(log.bytes - entry.offset(), BLOCK_BYTES);
+        Some(Self {
+            entry,
+            position,
+            offset: log.offset + entry.offset(),
+            length: u32::try_from(entry.size().min(room)).unwrap_or(u32::MAX),
+            suspect: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What the stripe, the one writer, does to entries.
+//!
+//! Readers look on without a lock. So an entry that replaces another takes its
+//! slot in one store, and an entry that moves is in its new slot before the
+//! old one changes, with the page's counter raised in between.
+
+use super::{Directory, Home, LogShape};
+use crate::cache::format::dir_entry::DirEntry;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An entry that is gone otherwise than by the cursor: a free row tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// Its page.
+    pub(crate) page: u32,
+    /// The bucket it was in.
+    pub(crate) bucket: u16,
+    /// What it said.
+    pub(crate) entry: DirEntry,
+    /// Dropped for room, not because of its key.
+    pub(crate) for_room: bool,
+}
+
+/// A slot, and what is in it.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    slot: &'a AtomicU64,
+    bucket: u16,
+    entry: DirEntry,
+}
+
+impl Seen<'_> {
+    fn set(&self, entry: DirEntry) {
+        self.slot.store(entry.bits(), Ordering::Release);
+    }
+
+    /// The position, or `None` for a slot that may be taken.
+    fn position(&self, view: View) -> Option<u64> {
+        view.log.position(self.entry, view.cursor)
+    }
+}
+
+/// The cursor that entries are judged at.
+#[derive(Clone, Copy)]
+struct View {
+    log: LogShape,
+    cursor: u64,
+}
+
+impl Directory {
+    /// Puts `entry` for a key at `home`, and takes away what it replaces: every
+    /// entry of the same tag but those in `keep`, which were read and hold
+    /// other keys; and, if there is no room, the one nearest to being
+    /// overwritten. The cursor is at or behind the entry's end already.
+    pub(crate) fn insert(&self, home: Home, entry: DirEntry, keep: &[DirEntry]) -> Vec<Removed> {
+        self.mark_dirty(home.page);
+        let view = self.view();
+        let mut removed = Vec::new();
+        let mut replaced: Option<Seen<'_>> = None;
+        for seen in self.seen(home).filter(|seen| same_tag(seen, home, keep)) {
+            if seen.position(view).is_some() {
+                removed.push(gone(home.page, &seen, false));
+            }
+            // All but the last are cleared before the new entry is seen.
+            if let Some(earlier) = replaced.replace(seen) {
+                earlier.set(DirEntry::FREE);
+            }
+        }
+        match replaced {
+            Some(seen) => seen.set(entry),
+            None => removed.extend(self.place_new(home, entry, view)),
+        }
+        removed
+    }
+
+    /// Takes away the key's entries: all of the tag but those in `keep`.
+    pub(crate) fn free_all(&self, home: Home, keep: &[DirEntry]) -> Vec<Removed> {
+        self.free_where(home, |seen| same_tag(seen, home, keep))
+    }
+
+    /// Takes away one entry, if it is still there.
+    pub(crate) fn free_entry(&self, home: Home, entry: DirEntry) -> Vec<Removed> {
+        self.free_where(home, |seen| seen.entry.same_place(entry))
+    }
+
+    /// Puts an entry back that a row tells of, unless it is there already;
+    /// frees nothing of its tag, since rows tell of that too.
+    pub(crate) fn restore(&self, home: Home, entry: DirEntry) {
+        let there = self.seen(home).any(|seen| seen.entry.same_place(entry));
+        if !there {
+            self.mark_dirty(home.page);
+            self.place_new(home, entry, self.view());
+        }
+    }
+
+    fn free_where(&self, home: Home, wanted: impl Fn(&Seen<'_>) -> bool) -> Vec<Removed> {
+        let view = self.view();
+        let mut removed = Vec::new();
+        for seen in self.seen(home).filter(wanted) {
+            if seen.position(view).is_some() {
+                removed.push(gone(home.page, &seen, false));
+            }
+            seen.set(DirEntry::FREE);
+            self.mark_dirty(home.page);
+        }
+        removed
+    }
+
+    /// Finds a slot for an entry whose tag is nowhere in its buckets.
+    fn place_new(&self, home: Home, entry: DirEntry, view: View) -> Option<Removed> {
+        if let Some(seen) = self.open_slot(home, view) {
+            seen.set(entry);
+            return None;
+        }
+        if self.moved_away(home, entry, view) {
+            return None;
+        }
+        let oldest = self.seen(home).min_by_key(|seen| {
+            let pinned = seen.entry.is_pinned();
+            (pinned, seen.position(view).unwrap_or(0))
+        })?;
+        oldest.set(entry);
+        Some(gone(home.page, &oldest, true))
+    }
+
+    /// A slot in the bucket with fewer live entries: free, or passed by the
+    /// cursor. Both count alike, since the hand clears a passed entry half a
+    /// cycle late on average and by then hardly a slot is free.
+    fn open_slot(&self, home: Home, view: View) -> Option<Seen<'_>> {
+        let open = |bucket| {
+            self.seen_in(home.page, bucket)
+                .filter(move |seen| seen.position(view).is_none())
+        };
+        let [first, second] = home.buckets;
+        if open(first).count() >= open(second).count() {
+            open(first).next()
+        } else {
+            open(second).next()
+        }
+    }
+
+    /// Makes room by moving one entry to its other bucket.
+    fn moved_away(&self, home: Home, entry: DirEntry, view: View) -> bool {
+        for seen in self.seen(home) {
+            let at = Home::of_entry(home.page, seen.bucket, seen.entry.tag());
+            let mut other = self.seen_in(home.page, at.buckets[1]);
+            let Some(to) = other.find(|to| to.position(view).is_none()) else {
+                continue;
+            };
+            to.set(seen.entry);
+            self.moves_of(home.page).fetch_add(1, Ordering::Release);
+            seen.set(entry);
+            return true;
+        }
+        false
+    }
+
+    fn seen(&self, home: Home) -> impl Iterator<Item = Seen<'_>> {
+        let buckets = home.buckets.into_iter();
+        buckets.flat_map(move |bucket| self.seen_in(home.page, bucket))
+    }
+
+    fn seen_in(&self, page: u32, bucket: u16) -> impl Iterator<Item = Seen<'_>> {
+        let slots = self.slots(page, bucket).iter();
+        slots.map(move |slot| Seen {
+            slot,
+            bucket,
+            entry: DirEntry::from_bits(slot.load(Ordering::Acquire)),
+        })
+    }
+
+    fn view(&self) -> View {
+        View {
+            log: self.log(),
+            cursor: self.cursor(),
+        }
+    }
+}
+
+fn same_tag(seen: &Seen<'_>, home: Home, keep: &[DirEntry]) -> bool {
+    let entry = seen.entry;
+    let kept = || keep.iter().any(|kept| kept.same_place(entry));
+    !entry.is_free() && entry.tag() == home.tag && !kept()
+}
+
+const fn gone(page: u32, seen: &Seen<'_>, for_room: bool) -> Removed {
+    Removed {
+        page,
+        bucket: seen.bucket,
+        entry: seen.entry,
+        for_room,
+    }
+}

@@ -1,0 +1,52 @@
+//! Whole pages: out to a directory copy, and back at a start.
+
+use super::{BUCKET_SLOTS, Directory};
+use crate::cache::format::dir_entry::DirEntry;
+use crate::cache::format::directory_page::{PAGE_BUCKETS, VerifiedPage};
+use crate::cache::format::to_usize;
+use std::sync::atomic::Ordering;
+
+impl Directory {
+    /// The page's slots, in order.
+    pub(crate) fn page_slots(&self, page: u32) -> impl Iterator<Item = u64> {
+        let first = to_usize(u64::from(page) * PAGE_BUCKETS);
+        let buckets = self.buckets.iter().skip(first).take(to_usize(PAGE_BUCKETS));
+        buckets.flat_map(|bucket| bucket.0.iter().map(|slot| slot.load(Ordering::Acquire)))
+    }
+
+    /// Whether the page changed since it was taken for copy 0 or 1; from now
+    /// on it has not.
+    pub(crate) fn take_dirty(&self, page: u32, copy: u8) -> bool {
+        let bit = 1u8 << (copy & 1);
+        let dirty = &self.dirty[to_usize(u64::from(page))];
+        dirty.fetch_and(!bit, Ordering::Relaxed) & bit != 0
+    }
+
+    /// Notes that a copy lacks the page after all.
+    pub(crate) fn mark_page_dirty(&self, page: u32) {
+        self.mark_dirty(page);
+    }
+
+    /// Fills an empty page from a directory copy: what was valid at the copy's
+    /// cursor and has not been passed since.
+    pub(crate) fn load_page(&self, page: u32, copy: &VerifiedPage<'_>) {
+        let (log, now) = (self.log(), self.cursor());
+        let first = to_usize(u64::from(page) * PAGE_BUCKETS);
+        for (at, bits) in copy.slots().enumerate() {
+            let entry = DirEntry::from_bits(bits);
+            let position = log.position(entry, copy.cursor);
+            let kept = position.is_some_and(|at| is_ahead(at, now, log.bytes));
+            let bucket = self.buckets.get(first + at / BUCKET_SLOTS);
+            let slot = bucket.and_then(|b| b.0.get(at % BUCKET_SLOTS));
+            if let (true, Some(slot)) = (kept, slot) {
+                slot.store(bits, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// Whether what lies at `position` is neither passed by the cursor nor beyond
+/// it.
+pub(crate) const fn is_ahead(position: u64, cursor: u64, log_bytes: u64) -> bool {
+    position < cursor && position.saturating_add(log_bytes) >= cursor
+}

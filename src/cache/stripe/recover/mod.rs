@@ -1,0 +1,424 @@
+//! A start: from a device's bytes to a stripe, by reads that go out and bytes
+//! that come in.
+//!
+//! Newest good header → its page table → the redo ring in one sweep → batch
+//! headers and tables from where the ring ends → pages → rows applied. No
+//! payload is read. A read that failed counts as damaged bytes; nothing on a
+//! device makes a start fail but the loss of both headers.
+
+mod ring;
+mod walk;
+
+use super::batch::put_bytes;
+use super::geometry::{Geometry, GeometryError};
+use super::log::batch_start;
+use super::options::{StripeIdentity, StripeOptions};
+use super::redo::Redo;
+use super::replay::Replay;
+use super::{Parts, Stripe, log_shape};
+use crate::base::size::{MIB, round_down};
+use crate::cache::directory::Directory;
+use crate::cache::format::Unverified;
+use crate::cache::format::batch::{BATCH_HEADER_BYTES, BatchContent};
+use crate::cache::format::directory_page::{PageMark, PageTable, verify_page};
+use crate::cache::format::fragment::fragment_bytes;
+use crate::cache::format::ring::{RedoRow, RingBlock};
+use crate::cache::format::stripe_header::{ChainPoint, StripeContent, StripeHeader};
+use crate::cache::format::{to_u64, to_usize};
+use std::collections::VecDeque;
+use walk::rows_range;
+
+/// The longest batch that any run may have left half-written, in bytes.
+const BATCH_MAX: u64 = 4 * MIB;
+/// Bytes of one read of the ring.
+const RING_READ: u64 = MIB;
+/// Pages of one read.
+const READ_PAGES: u32 = 15;
+/// Bytes of a first look at a header.
+const LOOK: u64 = 4096;
+
+/// Which stripe to recover, and what is known of it elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryStart {
+    /// Who it is, and the run that begins now.
+    pub identity: StripeIdentity,
+    /// The last run that it should have taken part in.
+    pub last_run: u64,
+    /// Bytes of the stripe, by the span's table.
+    pub length: u64,
+    /// Bytes that every write is a multiple of, by the span's header.
+    pub block: u32,
+    /// How it is to write.
+    pub options: StripeOptions,
+}
+
+/// What a recovery needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryStep {
+    /// These bytes, from the stripe's start; both are multiples of 4096.
+    Read {
+        /// Bytes from the stripe's start.
+        offset: u64,
+        /// Bytes to read.
+        length: u64,
+    },
+    /// Nothing: call `finish`.
+    Done,
+}
+
+/// Why no stripe came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRecovered {
+    /// Neither header is intact and of this stripe.
+    #[error("neither header of the stripe is intact")]
+    NoHeader,
+    /// The header's geometry does not hold.
+    #[error("the stripe header's geometry does not hold: {0}")]
+    Geometry(#[from] GeometryError),
+    /// The header names more bytes than the span's table does.
+    #[error("the stripe header says {header} bytes, the span {span}")]
+    Length {
+        /// By the stripe header.
+        header: u64,
+        /// By the span's table.
+        span: u64,
+    },
+    /// `finish` was called before `step` said `Done`.
+    #[error("the recovery is not done yet")]
+    NotDone,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// The last run ended by a clean stop.
+    pub clean: bool,
+    /// Pages that were read.
+    pub pages: u32,
+    /// Pages that were damaged, and so began empty.
+    pub bad_pages: u32,
+    /// Blocks of the redo ring.
+    pub ring_blocks: u64,
+    /// Batches behind what the ring tells of.
+    pub batches_walked: u64,
+    /// Rows applied.
+    pub rows: u64,
+    /// Rows are missing, or the stripe was away: old entries are suspect.
+    pub suspect: bool,
+    /// Bytes that were read.
+    pub bytes_read: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Header(usize),
+    Table,
+    /// The ring, from this offset in it.
+    Ring(u64),
+    Batch(ChainPoint),
+    Rows(BatchContent),
+    /// The directory's pages, from this one.
+    Pages(u32),
+    Done,
+}
+
+/// A start under way.
+#[derive(Debug)]
+pub struct Recovery {
+    start: RecoveryStart,
+    phase: Phase,
+    header: Option<StripeContent>,
+    marks: Vec<PageMark>,
+    ring: Vec<u8>,
+    /// Ring blocks behind a damaged one.
+    later: VecDeque<RingBlock>,
+    /// Where ring and log go on, as far as they have been read.
+    ring_next: ChainPoint,
+    log: ChainPoint,
+    /// Where the log goes on behind what the ring tells of.
+    covered: ChainPoint,
+    /// Rows of walked batches: the ring does not have them.
+    walked: Vec<RedoRow>,
+    walked_bytes: u64,
+    replay: Replay,
+    directory: Option<Directory>,
+    run: u64,
+    epoch: u64,
+    suspect_below: u64,
+    gap: bool,
+    report: RecoveryReport,
+    failed: Option<NotRecovered>,
+}
+
+impl Recovery {
+    /// A start that has read nothing yet.
+    #[must_use]
+    pub fn new(start: RecoveryStart) -> Self {
+        Self {
+            start,
+            phase: Phase::Header(0),
+            header: None,
+            marks: Vec::new(),
+            ring: Vec::new(),
+            later: VecDeque::new(),
+            ring_next: ChainPoint::default(),
+            log: ChainPoint::default(),
+            covered: ChainPoint::default(),
+            walked: Vec::new(),
+            walked_bytes: 0,
+            replay: Replay::default(),
+            directory: None,
+            run: 0,
+            epoch: 0,
+            suspect_below: 0,
+            gap: false,
+            report: RecoveryReport::default(),
+            failed: None,
+        }
+    }
+
+    /// The read to do next; the same one until it is completed.
+    #[must_use]
+    pub fn step(&self) -> RecoveryStep {
+        let Some((offset, length)) = self.wanted() else {
+            return RecoveryStep::Done;
+        };
+        RecoveryStep::Read { offset, length }
+    }
+
+    fn wanted(&self) -> Option<(u64, u64)> {
+        if let Phase::Header(slot) = self.phase {
+            let block = u64::from(self.start.block.max(4096));
+            let last = round_down(self.start.length, block).saturating_sub(block);
+            return Some((if slot == 0 { 0 } else { last }, LOOK));
+        }
+        let (header, geometry) = self.layout()?;
+        let copy = header.good.map_or(0, |good| usize::from(good.copy));
+        match self.phase {
+            Phase::Header(_) | Phase::Done => None,
+            Phase::Table => Some((
+                geometry.page_table_offset(copy),
+                geometry.page_table_bytes(),
+            )),
+            Phase::Ring(at) => {
+                let length = RING_READ.min(geometry.ring_bytes() - at);
+                Some((geometry.ring_offset() + at, length))
+            }
+            Phase::Batch(at) => {
+                let offset = at.position % geometry.log_bytes();
+                Some((geometry.log_offset() + offset, LOOK))
+            }
+            Phase::Rows(batch) => {
+                let (offset, length) = rows_range(&batch);
+                Some((geometry.log_offset() + offset, length))
+            }
+            Phase::Pages(page) => {
+                let count = READ_PAGES.min(geometry.pages() - page);
+                let length = u64::from(count) * geometry.page_bytes();
+                Some((geometry.page_offset(copy, page), length))
+            }
+        }
+    }
+
+    fn layout(&self) -> Option<(StripeContent, Geometry)> {
+        let header = self.header?;
+        let geometry = Geometry::from_parts(header.length, header.pages, header.block).ok()?;
+        Some((header, geometry))
+    }
+
+    /// The bytes that `step` asked for; none of them if the read failed.
+    pub fn complete(&mut self, bytes: &[u8]) {
+        self.report.bytes_read += to_u64(bytes.len());
+        match self.phase {
+            Phase::Header(slot) => self.take_header(slot, bytes),
+            Phase::Table => self.take_table(bytes),
+            Phase::Ring(at) => self.take_ring(at, bytes),
+            Phase::Batch(at) => self.take_batch(at, bytes),
+            Phase::Rows(batch) => self.take_rows(&batch, bytes),
+            Phase::Pages(page) => self.take_pages(page, bytes),
+            Phase::Done => {}
+        }
+    }
+
+    fn take_header(&mut self, slot: usize, bytes: &[u8]) {
+        let uuid = self.start.identity.uuid;
+        if let Ok(found) = Unverified::<StripeHeader>::new(bytes).verify(uuid) {
+            let newest = self.header.map_or(0, |header| header.generation);
+            if found.generation > newest {
+                self.header = Some(found);
+            }
+        }
+        self.phase = if slot == 0 {
+            Phase::Header(1)
+        } else {
+            self.begin()
+        };
+    }
+
+    fn begin(&mut self) -> Phase {
+        let header = match self.check_header() {
+            Ok(header) => header,
+            Err(failed) => {
+                self.failed = Some(failed);
+                return Phase::Done;
+            }
+        };
+        self.log = header.log;
+        self.covered = header.log;
+        self.ring_next = header.ring;
+        self.run = header.run;
+        self.epoch = header.epoch;
+        self.suspect_below = header.suspect_below;
+        match header.good {
+            Some(_) => Phase::Table,
+            None => Phase::Ring(0),
+        }
+    }
+
+    fn check_header(&self) -> Result<StripeContent, NotRecovered> {
+        let header = self.header.ok_or(NotRecovered::NoHeader)?;
+        if header.length > self.start.length {
+            return Err(NotRecovered::Length {
+                header: header.length,
+                span: self.start.length,
+            });
+        }
+        Geometry::from_parts(header.length, header.pages, header.block)?;
+        Ok(header)
+    }
+
+    fn take_table(&mut self, bytes: &[u8]) {
+        self.phase = Phase::Ring(0);
+        let Some(header) = self.header else { return };
+        let Some(good) = header.good else { return };
+        let name = (header.uuid, header.sync_sequence);
+        let table = Unverified::<PageTable>::new(bytes);
+        self.marks = table.verify(name, good.table_checksum).unwrap_or_default();
+    }
+
+    /// All rows are here: the cursor is known, and so the pages can be judged.
+    fn make_directory(&mut self, geometry: &Geometry) {
+        let cursor = self.next_batch(geometry).position;
+        let uuid = self.start.identity.uuid;
+        let directory = Directory::new(uuid, log_shape(geometry), geometry.pages(), cursor);
+        self.directory = Some(directory);
+    }
+
+    fn first_page(&mut self) -> Phase {
+        match self.header.and_then(|header| header.good) {
+            Some(_) => Phase::Pages(0),
+            None => self.all_pages_there(),
+        }
+    }
+
+    /// Where the next batch goes. After a stop that was not clean the write in
+    /// flight may have left anything: the longest batch's room is skipped, so
+    /// that no half of it is ever taken for what is written next.
+    fn next_batch(&self, geometry: &Geometry) -> ChainPoint {
+        if self.report.clean {
+            return self.log;
+        }
+        let log_bytes = geometry.log_bytes();
+        let options = &self.start.options;
+        let body = to_usize(u64::from(options.fragment_bytes));
+        let head = to_usize(u64::from(options.head_bytes_max));
+        let largest = to_u64(fragment_bytes(head, body));
+        let least = u64::from(BATCH_HEADER_BYTES) + put_bytes(largest);
+        let start = batch_start(self.log.position, log_bytes, least);
+        let skip = BATCH_MAX.max(u64::from(options.buffer_bytes));
+        let room = log_bytes - start % log_bytes;
+        ChainPoint {
+            position: start + skip.min(room),
+            ..self.log
+        }
+    }
+
+    fn take_pages(&mut self, first: u32, bytes: &[u8]) {
+        let Some((_, geometry)) = self.layout() else {
+            return;
+        };
+        let count = READ_PAGES.min(geometry.pages() - first);
+        let page_bytes = to_usize(geometry.page_bytes());
+        for page in first..first + count {
+            let at = to_usize(u64::from(page - first)) * page_bytes;
+            let end = bytes.len().min(at + page_bytes);
+            self.take_page(page, bytes.get(at..end).unwrap_or_default());
+        }
+        self.phase = if first + count < geometry.pages() {
+            Phase::Pages(first + count)
+        } else {
+            self.all_pages_there()
+        };
+    }
+
+    fn take_page(&mut self, page: u32, bytes: &[u8]) {
+        self.report.pages += 1;
+        let name = (self.start.identity.uuid, page);
+        let mark = self.marks.get(to_usize(u64::from(page)));
+        let verified = mark.map(|mark| verify_page(bytes, name, *mark));
+        match (verified, self.directory.as_ref()) {
+            (Some(Ok(copy)), Some(directory)) => directory.load_page(page, &copy),
+            _ => self.report.bad_pages += 1,
+        }
+    }
+
+    fn all_pages_there(&mut self) -> Phase {
+        self.report.rows = to_u64(self.replay.len());
+        if let Some(directory) = self.directory.as_ref() {
+            std::mem::take(&mut self.replay).apply(directory);
+        }
+        Phase::Done
+    }
+
+    /// The stripe, up to date, and what was found on the way.
+    ///
+    /// # Errors
+    /// `NoHeader`, `Geometry` and `Length` by what is on the device; `NotDone`
+    /// before `step` says so.
+    pub fn finish(mut self) -> Result<(Stripe, RecoveryReport), NotRecovered> {
+        if let Some(failed) = self.failed {
+            return Err(failed);
+        }
+        let (header, geometry) = self.layout().ok_or(NotRecovered::NotDone)?;
+        if !matches!(self.phase, Phase::Done) {
+            return Err(NotRecovered::NotDone);
+        }
+        let directory = self.directory.take().ok_or(NotRecovered::NotDone)?;
+        let chain = self.next_batch(&geometry);
+        self.judge_absence(&header, chain.position);
+        directory.set_suspect_below(self.suspect_below);
+        let mut redo = Redo::new(self.ring_next, self.covered, header.ring.position);
+        if !self.report.clean || self.report.suspect {
+            redo.take(self.walked.into_iter(), self.log);
+            redo.pass(chain);
+        }
+        let parts = Parts {
+            identity: self.start.identity,
+            geometry,
+            options: self.start.options,
+            directory,
+            header: StripeContent {
+                generation: header.generation + 1,
+                ..header
+            },
+            chain,
+            redo,
+        };
+        let mut stripe = Stripe::assemble(parts);
+        if self.gap {
+            stripe.sync();
+        }
+        Ok((stripe, self.report))
+    }
+
+    /// A stripe that missed a run, belongs to another installation, or knows a
+    /// later epoch may hold what has been replaced or purged elsewhere.
+    fn judge_absence(&mut self, header: &StripeContent, log_end: u64) {
+        let start = &self.start;
+        let missed = self.run < start.last_run || self.epoch > start.identity.epoch;
+        if missed || header.instance != start.identity.instance {
+            self.suspect_below = log_end;
+            self.report.suspect = true;
+        }
+    }
+}

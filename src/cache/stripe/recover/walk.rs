@@ -1,0 +1,167 @@
+//! From the last sync to the log's end: the ring, then batch by batch.
+
+use super::ring::RingReader;
+use super::{LOOK, Phase, RING_READ, Recovery};
+use crate::base::size::{round_down, round_up};
+use crate::cache::directory::LogShape;
+use crate::cache::format::Unverified;
+use crate::cache::format::batch::{BatchContent, BatchHeader, Row};
+use crate::cache::format::ring::{RedoRow, RingBlock};
+use crate::cache::format::stripe_header::ChainPoint;
+use crate::cache::format::to_usize;
+use crate::cache::stripe::geometry::Geometry;
+use crate::cache::stripe::log_shape;
+
+impl Recovery {
+    pub(super) fn take_ring(&mut self, at: u64, bytes: &[u8]) {
+        let Some((_, geometry)) = self.layout() else {
+            return;
+        };
+        let length = RING_READ.min(geometry.ring_bytes() - at);
+        self.ring.extend(bytes.iter().take(to_usize(length)));
+        // A part that could not be read is damaged blocks, in their place.
+        self.ring.resize(to_usize(at + length), 0);
+        self.phase = Phase::Ring(at + length);
+        if at + length >= geometry.ring_bytes() {
+            self.sweep_ring(&geometry);
+            self.phase = self.walk_on(&geometry);
+        }
+    }
+
+    fn sweep_ring(&mut self, geometry: &Geometry) {
+        let ring = std::mem::take(&mut self.ring);
+        let shape = log_shape(geometry);
+        let reader = RingReader {
+            bytes: &ring,
+            uuid: self.start.identity.uuid,
+        };
+        while let Some(block) = reader.next(self.ring_next) {
+            self.use_block(&block, shape);
+        }
+        self.later = reader.later(self.ring_next);
+    }
+
+    fn use_block(&mut self, block: &RingBlock, shape: LogShape) {
+        let content = &block.content;
+        self.replay.take_block(content, shape);
+        self.ring_next = block.next;
+        self.log = content.log;
+        self.covered = content.log;
+        self.walked.clear();
+        self.run = self.run.max(content.run);
+        self.suspect_below = self.suspect_below.max(content.suspect_below);
+        self.report.clean = content.clean;
+        self.report.ring_blocks += 1;
+    }
+
+    /// Goes on where the log has been read to: by ring blocks behind a damaged
+    /// one as soon as they join, else by the next batch.
+    fn walk_on(&mut self, geometry: &Geometry) -> Phase {
+        let joins = |block: &RingBlock, end| block.content.log_first <= end;
+        while self
+            .later
+            .front()
+            .is_some_and(|b| joins(b, self.log.position))
+        {
+            self.use_later(geometry);
+        }
+        Phase::Batch(self.log)
+    }
+
+    /// The next ring block behind a damaged one, unless the walk has gone over
+    /// all that it tells of.
+    fn use_later(&mut self, geometry: &Geometry) {
+        let Some(block) = self.later.pop_front() else {
+            return;
+        };
+        self.gap = true;
+        self.ring_next = block.next;
+        if block.content.log.position >= self.log.position {
+            self.use_block(&block, log_shape(geometry));
+        }
+    }
+
+    pub(super) fn take_batch(&mut self, at: ChainPoint, bytes: &[u8]) {
+        let Some((_, geometry)) = self.layout() else {
+            return;
+        };
+        let log_bytes = geometry.log_bytes();
+        let uuid = self.start.identity.uuid;
+        let found = Unverified::<BatchHeader>::new(bytes).verify(uuid, at, log_bytes);
+        self.phase = match found {
+            Ok(batch) if self.walked_bytes <= log_bytes => Phase::Rows(batch),
+            Ok(_) | Err(_) => self.no_batch(at, &geometry),
+        };
+    }
+
+    /// No batch at `at`: the log may go on at its start in the next cycle.
+    fn no_batch(&mut self, at: ChainPoint, geometry: &Geometry) -> Phase {
+        let log_bytes = geometry.log_bytes();
+        if at != self.log || at.position.is_multiple_of(log_bytes) {
+            return self.log_ends(geometry);
+        }
+        Phase::Batch(ChainPoint {
+            position: (at.position / log_bytes + 1) * log_bytes,
+            ..at
+        })
+    }
+
+    /// The log ends here, unless a ring block behind a damaged one tells that
+    /// it went on: then rows are missing, and what is older is suspect.
+    fn log_ends(&mut self, geometry: &Geometry) -> Phase {
+        if let Some(block) = self.later.front() {
+            self.suspect_below = self.suspect_below.max(block.content.log_first);
+            self.report.suspect = true;
+            self.use_later(geometry);
+            return self.walk_on(geometry);
+        }
+        self.make_directory(geometry);
+        self.first_page()
+    }
+
+    pub(super) fn take_rows(&mut self, batch: &BatchContent, bytes: &[u8]) {
+        let Some((_, geometry)) = self.layout() else {
+            return;
+        };
+        let (offset, _) = rows_range(batch);
+        let table = batch.offset + u64::from(batch.table_offset);
+        let skipped = to_usize(table.saturating_sub(offset));
+        let rows = batch.verify_rows(bytes.get(skipped..).unwrap_or_default());
+        self.phase = match rows {
+            Ok(rows) => {
+                self.use_batch(batch, &rows, log_shape(&geometry));
+                self.walk_on(&geometry)
+            }
+            // The write that was in flight: it ends the log.
+            Err(_) => self.log_ends(&geometry),
+        };
+    }
+
+    fn use_batch(&mut self, batch: &BatchContent, rows: &[Row], shape: LogShape) {
+        self.replay.take_batch(batch, rows, shape);
+        self.walked.extend(rows.iter().map(|row| RedoRow {
+            kind: row.kind,
+            page: row.page,
+            bucket: row.bucket,
+            entry: row.entry,
+        }));
+        self.log = ChainPoint {
+            position: batch.cycle * shape.bytes + batch.offset + u64::from(batch.length),
+            sequence: batch.sequence + 1,
+            link: batch.link,
+        };
+        self.run = self.run.max(batch.run);
+        self.epoch = self.epoch.max(batch.epoch);
+        self.walked_bytes += u64::from(batch.length);
+        self.report.batches_walked += 1;
+        self.report.clean = false;
+    }
+}
+
+/// Where a batch's rows lie in the log, widened to 4096: offset, length.
+pub(super) fn rows_range(batch: &BatchContent) -> (u64, u64) {
+    let table = batch.offset + u64::from(batch.table_offset);
+    let start = round_down(table, LOOK);
+    let end = round_up(table + batch.table_bytes(), LOOK);
+    (start, (end - start).max(LOOK))
+}

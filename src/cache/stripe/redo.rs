@@ -1,0 +1,165 @@
+//! The redo ring's writing side: rows of written batches, until they are in a
+//! block, and blocks, until they are on the device.
+
+use super::geometry::Geometry;
+use crate::cache::format::ring::{RedoRow, RingContent, ring_block_bytes};
+use crate::cache::format::stripe_header::ChainPoint;
+use crate::cache::format::to_u64;
+use bytes::Bytes;
+
+/// A block goes out when this many batches have been written.
+const BATCHES_MAX: u32 = 64;
+/// A block goes out when this many rows are there: 1 MiB.
+const ROWS_MAX: usize = 1 << 16;
+
+/// Rows gathered for the next block, and the block on its way.
+#[derive(Debug)]
+pub(super) struct Redo {
+    /// Where the next block goes.
+    pub(super) next: ChainPoint,
+    /// Where the log goes on behind all blocks, sent ones included.
+    pub(super) covered: ChainPoint,
+    /// Where the log goes on behind the batches whose rows are here.
+    log: ChainPoint,
+    rows: Vec<RedoRow>,
+    batches: u32,
+    /// The ring's place that the last durable header begins to read at.
+    pub(super) floor: u64,
+    /// A block must go out before the next batch.
+    pub(super) forced: bool,
+    /// The block on its way.
+    pub(super) sent: Option<SentBlock>,
+}
+
+/// A block on its way; kept to be written again.
+#[derive(Clone, Debug)]
+pub(super) struct SentBlock {
+    /// Bytes from the stripe's start.
+    pub(super) offset: u64,
+    pub(super) bytes: Bytes,
+    pub(super) attempts: u8,
+    pub(super) clean: bool,
+    unblocks: bool,
+}
+
+/// What a block says besides its rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockStamp {
+    pub(super) uuid: u128,
+    pub(super) run: u64,
+    pub(super) suspect_below: u64,
+    pub(super) clean: bool,
+}
+
+impl Redo {
+    /// The ring at `next`, all of the log before `covered` told of.
+    pub(super) const fn new(next: ChainPoint, covered: ChainPoint, floor: u64) -> Self {
+        Self {
+            next,
+            covered,
+            log: covered,
+            rows: Vec::new(),
+            batches: 0,
+            floor,
+            forced: false,
+            sent: None,
+        }
+    }
+
+    /// Takes the rows of a batch that is written, or that never will be.
+    pub(super) fn take(&mut self, rows: impl Iterator<Item = RedoRow>, behind: ChainPoint) {
+        self.rows.extend(rows);
+        self.batches += 1;
+        self.log = behind;
+    }
+
+    /// Says that the log goes on at `behind`, come what may: a block goes out
+    /// before the next batch.
+    pub(super) const fn pass(&mut self, behind: ChainPoint) {
+        self.log = behind;
+        self.forced = true;
+    }
+
+    /// Whether rows are many enough for a block. Within a block the log goes
+    /// less than a quarter round, so that an entry's parity tells its cycle.
+    pub(super) fn is_due(&self, log_bytes: u64) -> bool {
+        let grown = self.log.position.saturating_sub(self.covered.position);
+        self.batches >= BATCHES_MAX || self.rows.len() >= ROWS_MAX || grown >= log_bytes / 8
+    }
+
+    /// Whether the rows that wait reach the bound of two blocks or half a cycle.
+    pub(super) const fn is_full(&self, log_bytes: u64) -> bool {
+        let grown = self.log.position.saturating_sub(self.covered.position);
+        self.rows.len() > 2 * ROWS_MAX || grown > log_bytes / 2
+    }
+
+    /// Bytes of the ring that a start would read.
+    pub(super) const fn used(&self) -> u64 {
+        self.next.position.saturating_sub(self.floor)
+    }
+
+    /// Whether the next block fits without touching what a start needs. An
+    /// eighth is kept for blocks that must go out.
+    pub(super) fn has_room(&self, geometry: &Geometry) -> bool {
+        let length = ring_block_bytes(self.rows.len(), geometry.block());
+        let end = self.place(length, geometry) + length;
+        let kept = if self.forced {
+            0
+        } else {
+            geometry.ring_bytes() / 8
+        };
+        end.saturating_sub(self.floor) + kept <= geometry.ring_bytes()
+    }
+
+    /// Where a block of `length` bytes goes: it never crosses the ring's end.
+    fn place(&self, length: u64, geometry: &Geometry) -> u64 {
+        let ring = geometry.ring_bytes();
+        let at = self.next.position;
+        if at % ring + length > ring {
+            (at / ring + 1) * ring
+        } else {
+            at
+        }
+    }
+
+    /// Makes the next block of all rows that are here.
+    pub(super) fn send(&mut self, stamp: BlockStamp, geometry: &Geometry) -> SentBlock {
+        let length = ring_block_bytes(self.rows.len(), geometry.block());
+        let content = RingContent {
+            uuid: stamp.uuid,
+            position: self.place(length, geometry),
+            sequence: self.next.sequence,
+            previous: self.next.link,
+            log_first: self.covered.position,
+            log: self.log,
+            suspect_below: stamp.suspect_below,
+            run: stamp.run,
+            clean: stamp.clean,
+            rows: std::mem::take(&mut self.rows),
+        };
+        let (buf, next) = content.encode(geometry.block());
+        let sent = SentBlock {
+            offset: geometry.ring_offset() + content.position % geometry.ring_bytes(),
+            bytes: buf.into_bytes(),
+            attempts: 0,
+            clean: stamp.clean,
+            unblocks: self.forced,
+        };
+        self.next = next;
+        self.covered = self.log;
+        self.batches = 0;
+        self.sent = Some(sent.clone());
+        sent
+    }
+
+    /// The block is on the device; gives its bytes.
+    pub(super) fn written(&mut self) -> u64 {
+        let Some(sent) = self.sent.take() else {
+            return 0;
+        };
+        if sent.unblocks {
+            self.forced = false;
+        }
+        to_u64(sent.bytes.len())
+    }
+}

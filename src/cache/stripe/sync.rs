@@ -1,0 +1,292 @@
+//! A sync: the directory goes to the older of its two copies.
+//!
+//! Order, and what a crash after each step leaves:
+//! 1. pages, one chunk at a time: the header names the other copy, untouched;
+//! 2. page table: the same;
+//! 3. the batches that the pages may tell of are written: the same. Without
+//!    this step an entry could be in the copy whose batch never came, and the
+//!    one that it replaced would be lost;
+//! 4. flush; 5. first header; 6. flush; 7. second header: the newer of the two
+//!    headers is right at any moment, since both copies are whole from 4 on;
+//! 8. flush: now the ring before this sync's beginning is free.
+
+use super::drive::Job;
+use super::geometry::Geometry;
+use super::plan::{Action, Cause, Completion, Outcome, Plan};
+use super::{State, Stripe};
+use crate::base::aligned::AlignedBuf;
+use crate::base::clock::MonoTime;
+use crate::cache::directory::Directory;
+use crate::cache::format::directory_page::{PageMark, PageName, encode_page_table};
+use crate::cache::format::stripe_header::{ChainPoint, GoodCopy, StripeContent};
+use crate::cache::format::to_usize;
+use bytes::Bytes;
+
+/// A sync begins when the log has grown by so many times the directory's size.
+const SYNC_GROWTH: u64 = 50;
+/// Pages of one write.
+const CHUNK_PAGES: u32 = 15;
+
+/// The step that a sync is at; each step's I/O is out at most once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Pages from this one on are to be copied.
+    Pages(u32),
+    /// The page table is to be written.
+    Table,
+    /// This batch is to be written first.
+    Log(u64),
+    /// All of that is to be flushed.
+    FlushCopy,
+    /// This header is to be written, 0 or 1.
+    Header(usize),
+    /// This header is to be flushed.
+    FlushHeader(usize),
+}
+
+/// A sync under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SyncRun {
+    pub(super) step: Step,
+    /// Its I/O is out.
+    pub(super) waiting: bool,
+    pub(super) sequence: u64,
+    pub(super) copy: u8,
+    /// Where a start reads the log and the ring from, if the copy is good.
+    pub(super) log: ChainPoint,
+    pub(super) ring: ChainPoint,
+}
+
+/// A run of changed pages, ready to be written.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// Bytes from the stripe's start.
+    pub(super) offset: u64,
+    pub(super) bytes: Bytes,
+    pub(super) first: u32,
+    /// The page behind it.
+    pub(super) end: u32,
+}
+
+/// Copies the next run of pages that changed since they were in this copy;
+/// none when all is copied.
+pub(super) fn next_chunk(
+    run: &SyncRun,
+    from: u32,
+    target: &CopyTarget<'_>,
+    marks: &mut [PageMark],
+) -> Option<Chunk> {
+    let directory = target.directory;
+    let first = (from..directory.pages()).find(|page| directory.take_dirty(*page, run.copy))?;
+    let limit = directory.pages().min(first + CHUNK_PAGES);
+    let end = (first + 1..limit)
+        .find(|page| !directory.take_dirty(*page, run.copy))
+        .unwrap_or(limit);
+    let page_bytes = to_usize(target.geometry.page_bytes());
+    let mut buf = AlignedBuf::zeroed(page_bytes * to_usize(u64::from(end - first)));
+    for (page, out) in (first..end).zip(buf.chunks_exact_mut(page_bytes)) {
+        let name = PageName {
+            uuid: target.uuid,
+            page,
+            sync_sequence: run.sequence,
+            cursor: directory.cursor(),
+        };
+        let mark = name.encode_into(directory.page_slots(page), out);
+        if let Some(kept) = marks.get_mut(to_usize(u64::from(page))) {
+            *kept = mark;
+        }
+    }
+    Some(Chunk {
+        offset: target.geometry.page_offset(usize::from(run.copy), first),
+        bytes: buf.into_bytes(),
+        first,
+        end,
+    })
+}
+
+/// What is copied, and where to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyTarget<'a> {
+    pub(super) uuid: u128,
+    pub(super) geometry: &'a Geometry,
+    pub(super) directory: &'a Directory,
+}
+
+impl Stripe {
+    pub(super) fn poll_sync(&mut self, now: MonoTime) -> Option<Plan> {
+        if self.sync.is_none() && self.sync_is_due(now) {
+            self.begin_sync(now);
+        }
+        self.drop_sync_at_close();
+        loop {
+            let run = self.sync.filter(|run| !run.waiting)?;
+            let next = match run.step {
+                Step::Pages(from) => match self.chunk_plan(&run, from) {
+                    Some(plan) => return Some(plan),
+                    None => Step::Table,
+                },
+                Step::Log(sequence) if self.directory.written_sequence() < sequence => return None,
+                Step::Log(_) => Step::FlushCopy,
+                Step::Table => return Some(self.table_plan(&run)),
+                Step::Header(slot) => {
+                    self.set_sync(run.step, true);
+                    return Some(self.header_plan(slot, Job::Sync));
+                }
+                Step::FlushCopy | Step::FlushHeader(_) => {
+                    self.set_sync(run.step, true);
+                    return Some(self.plan(Job::Sync, Cause::Flush, Action::Flush));
+                }
+            };
+            self.set_sync(next, false);
+        }
+    }
+
+    fn sync_is_due(&self, now: MonoTime) -> bool {
+        let ring = self.geometry.ring_bytes();
+        let ring_fills = self.redo.used() >= ring / 4 * 3;
+        let grown = self.redo.covered.position - self.last_sync_position;
+        let log_grew = grown >= SYNC_GROWTH * self.geometry.directory_bytes();
+        let rested = now.since(self.last_sync) >= self.options.sync_interval;
+        let wanted = self.state == State::Open && (ring_fills || log_grew && rested);
+        self.opening.is_empty() && (self.sync_asked || wanted)
+    }
+
+    fn begin_sync(&mut self, now: MonoTime) {
+        self.sync_asked = false;
+        self.last_sync = now;
+        self.last_sync_position = self.redo.covered.position;
+        self.sync = Some(SyncRun {
+            step: Step::Pages(0),
+            waiting: false,
+            sequence: self.header.sync_sequence + 1,
+            copy: self.header.good.map_or(0, |good| 1 - good.copy.min(1)),
+            log: self.redo.covered,
+            ring: self.redo.next,
+        });
+    }
+
+    /// A stop waits for no sync, unless a header may be half-way.
+    fn drop_sync_at_close(&mut self) {
+        let asked = self.sync_asked || self.state != State::Closing;
+        let early = |run: &SyncRun| {
+            !run.waiting && !matches!(run.step, Step::Header(_) | Step::FlushHeader(_))
+        };
+        if !asked && self.sync.as_ref().is_some_and(early) {
+            self.sync = None;
+        }
+    }
+
+    fn set_sync(&mut self, step: Step, waiting: bool) {
+        if let Some(run) = self.sync.as_mut() {
+            run.step = step;
+            run.waiting = waiting;
+        }
+    }
+
+    fn chunk_plan(&mut self, run: &SyncRun, from: u32) -> Option<Plan> {
+        let target = CopyTarget {
+            uuid: self.identity.uuid,
+            geometry: &self.geometry,
+            directory: &self.directory,
+        };
+        let marks = &mut self.marks[usize::from(run.copy & 1)];
+        let chunk = next_chunk(run, from, &target, marks)?;
+        self.set_sync(run.step, true);
+        let job = Job::Pages {
+            first: chunk.first,
+            end: chunk.end,
+        };
+        let action = Action::Write {
+            offset: chunk.offset,
+            bytes: chunk.bytes,
+        };
+        Some(self.plan(job, Cause::Pages, action))
+    }
+
+    fn table_plan(&mut self, run: &SyncRun) -> Plan {
+        let copy = usize::from(run.copy & 1);
+        let name = (self.identity.uuid, run.sequence);
+        let length = self.geometry.page_table_bytes();
+        let (buf, table_checksum) = encode_page_table(name, &self.marks[copy], length);
+        self.table_checksum = table_checksum;
+        self.set_sync(run.step, true);
+        let action = Action::Write {
+            offset: self.geometry.page_table_offset(copy),
+            bytes: buf.into_bytes(),
+        };
+        self.plan(Job::Sync, Cause::PageTable, action)
+    }
+
+    pub(super) fn pages_done(&mut self, first: u32, end: u32, outcome: Outcome) -> Completion {
+        match outcome {
+            Outcome::Done => {
+                self.set_sync(Step::Pages(end), false);
+                Completion::written(u64::from(end - first) * self.geometry.page_bytes())
+            }
+            Outcome::Failed => {
+                for page in first..end {
+                    self.directory.mark_page_dirty(page);
+                }
+                self.sync = None;
+                Completion::default()
+            }
+        }
+    }
+
+    pub(super) fn sync_done(&mut self, now: MonoTime, outcome: Outcome) -> Completion {
+        let Some(run) = self.sync else {
+            return Completion::default();
+        };
+        if outcome == Outcome::Failed {
+            return self.sync_failed(&run);
+        }
+        let mut written = 0;
+        let next = match run.step {
+            Step::Table => {
+                written = self.geometry.page_table_bytes();
+                Step::Log(self.flush())
+            }
+            Step::FlushCopy => {
+                self.take_header(&run);
+                Step::Header(0)
+            }
+            Step::Header(slot) => {
+                written = u64::from(self.geometry.block());
+                Step::FlushHeader(slot)
+            }
+            Step::FlushHeader(0) => Step::Header(1),
+            Step::FlushHeader(_) | Step::Pages(_) | Step::Log(_) => {
+                self.redo.floor = run.ring.position;
+                self.last_sync = now;
+                self.sync = None;
+                return Completion::default();
+            }
+        };
+        self.set_sync(next, false);
+        Completion::written(written)
+    }
+
+    /// Before a header was touched a sync can just be given up. After that it
+    /// is not known which copy a start would take, so none may be written.
+    fn sync_failed(&mut self, run: &SyncRun) -> Completion {
+        if matches!(run.step, Step::Header(_) | Step::FlushHeader(_)) {
+            self.state = State::Failed;
+        }
+        self.sync = None;
+        Completion::default()
+    }
+
+    fn take_header(&mut self, run: &SyncRun) {
+        self.header = StripeContent {
+            generation: self.header.generation + 1,
+            good: Some(GoodCopy {
+                copy: run.copy,
+                table_checksum: self.table_checksum,
+            }),
+            sync_sequence: run.sequence,
+            log: run.log,
+            ring: run.ring,
+            ..self.header
+        };
+    }
+}

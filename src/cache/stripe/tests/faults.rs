@@ -1,0 +1,217 @@
+//! Failed writes, damage, absence: what each costs.
+
+use super::*;
+
+#[test]
+fn a_batch_that_fails_once_is_written_again_in_the_same_place() {
+    let mut rig = Rig::new();
+    rig.disk.failing = Some((Cause::Batch, 1));
+    rig.put(key(1), b"one");
+    rig.flush();
+    assert_eq!(rig.get(key(1)).unwrap(), "one");
+    rig.kill();
+    assert_eq!(rig.get(key(1)).unwrap(), "one");
+}
+
+#[test]
+fn a_batch_that_fails_twice_is_lost_and_passed_and_what_follows_is_kept() {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    rig.flush();
+    rig.disk.failing = Some((Cause::Batch, 2));
+    rig.put(key(2), b"two");
+    rig.put(key(1), b"newer one");
+    rig.flush();
+    assert_eq!(rig.get(key(2)), None);
+    assert_eq!(rig.get(key(1)), None, "the older one was replaced");
+    assert_eq!(rig.disk.done.last(), Some(&Cause::Ring), "said so at once");
+    rig.put(key(3), b"three");
+    rig.flush();
+    rig.kill();
+    assert_eq!(rig.get(key(1)), None);
+    assert_eq!(rig.get(key(2)), None);
+    assert_eq!(rig.get(key(3)).unwrap(), "three");
+}
+
+#[test]
+fn a_backlog_is_refused_and_an_oversized_fragment_too() {
+    let mut rig = Rig::new();
+    let large = [Bytes::from(vec![1; 128 << 10])];
+    let mut new = NewFragment {
+        key_hash: key(1),
+        kind: FragmentKind::Body,
+        meta: b"",
+        body: &large,
+        keep: &[],
+        copy_of: None,
+    };
+    let mut taken = 0;
+    let refused = loop {
+        new.key_hash = key(taken);
+        match rig.stripe.append(rig.now, &new) {
+            Ok(_) => taken += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused, Refused::Backlog);
+    assert!((14..=24).contains(&taken), "{taken}");
+    let huge = [Bytes::from(vec![1; 1 << 20])];
+    new.body = &huge;
+    assert_eq!(rig.stripe.append(rig.now, &new), Err(Refused::TooLarge));
+    rig.work();
+    new.body = &large;
+    assert!(rig.stripe.append(rig.now, &new).is_ok());
+}
+
+#[test]
+fn a_stripe_that_missed_a_run_or_comes_from_elsewhere_is_suspect() {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    rig.flush();
+    let mut missed = start(2);
+    missed.last_run = 2;
+    missed.identity.run = 3;
+    let mut elsewhere = start(2);
+    elsewhere.identity.instance = 6;
+    let mut ahead = start(2);
+    ahead.identity.epoch = 2;
+    for (start, suspect) in [
+        (start(2), false),
+        (missed, true),
+        (elsewhere, true),
+        (ahead, true),
+    ] {
+        let (stripe, report) = recover_with(&rig.disk, start).unwrap();
+        assert_eq!(report.suspect, suspect);
+        let place = stripe.directory().lookup(key(1)).next().unwrap();
+        assert_eq!(place.suspect, suspect);
+    }
+}
+
+#[test]
+fn a_suspect_stripe_stays_so_over_the_next_start_but_new_entries_are_not() {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    rig.flush();
+    let mut away = start(3);
+    away.last_run = 2;
+    rig.stripe = recover_with(&rig.disk, away).unwrap().0;
+    rig.directory = rig.stripe.directory();
+    rig.work();
+    rig.put(key(2), b"two");
+    rig.flush();
+    rig.run = 3;
+    assert!(!rig.kill().suspect);
+    assert!(rig.directory.lookup(key(1)).next().unwrap().suspect);
+    assert!(!rig.directory.lookup(key(2)).next().unwrap().suspect);
+}
+
+#[test]
+fn a_damaged_fragment_is_told_from_one_of_another_key() {
+    let mut rig = Rig::new();
+    let place = rig.put(key(1), &body(1, 9000)).place;
+    rig.flush();
+    assert_eq!(rig.read(key(2), &place), Err(FragmentError::OtherKey));
+    rig.disk.bytes[to_usize(place.offset) + 4000] ^= 1;
+    let error = rig.read(key(1), &place).unwrap_err();
+    assert!(matches!(error, FragmentError::Damaged(_)));
+    rig.stripe.free_entry(rig.now, key(1), place.entry);
+    assert!(rig.directory.lookup(key(1)).is_empty());
+}
+
+#[test]
+fn one_damaged_header_is_made_good_by_the_other_and_two_are_named() {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    rig.stripe.sync();
+    rig.flush();
+    let offsets = rig.stripe.geometry().header_offsets();
+    for broken in offsets {
+        let mut disk = Disk::new(LENGTH);
+        disk.bytes.copy_from_slice(&rig.disk.bytes);
+        disk.bytes[to_usize(broken) + 60] ^= 1;
+        let (stripe, _) = recover_with(&disk, start(2)).unwrap();
+        assert!(!stripe.directory().lookup(key(1)).is_empty());
+    }
+    for broken in offsets {
+        rig.disk.bytes[to_usize(broken) + 60] ^= 1;
+    }
+    let error = recover_with(&rig.disk, start(2)).unwrap_err();
+    assert_eq!(error, NotRecovered::NoHeader);
+}
+
+#[test]
+fn a_bad_page_costs_its_entries_and_no_more() {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    for n in 0..64 {
+        // Then a ring block tells of these batches, and the sync is behind it.
+        rig.put(key(100 + n), b"more");
+        rig.flush();
+    }
+    rig.stripe.sync();
+    rig.work();
+    rig.put(key(2), b"two");
+    rig.flush();
+    let page = to_usize(rig.stripe.geometry().page_offset(0, 0));
+    rig.disk.bytes[page + 5000] ^= 1;
+    let report = rig.kill();
+    assert_eq!((report.pages, report.bad_pages), (1, 1));
+    assert_eq!(rig.get(key(1)), None);
+    assert_eq!(rig.get(key(2)).unwrap(), "two");
+}
+
+#[test]
+fn a_bad_ring_block_is_made_good_by_its_batches() {
+    let mut rig = Rig::new();
+    for n in 0..200 {
+        rig.put(key(n), &body(n, 60_000));
+        rig.work();
+    }
+    rig.flush();
+    let ring = to_usize(rig.stripe.geometry().ring_offset());
+    rig.disk.bytes[ring + 200] ^= 1;
+    let report = rig.kill();
+    assert!(report.ring_blocks > 0, "blocks behind the bad one are used");
+    assert!(!report.suspect);
+    for n in 0..200 {
+        assert_eq!(rig.get(key(n)).unwrap(), body(n, 60_000), "{n}");
+    }
+}
+
+#[test]
+fn rows_that_are_lost_make_what_is_older_suspect() {
+    let mut rig = Rig::new();
+    for n in 0..200 {
+        rig.put(key(n), &body(n, 60_000));
+        rig.work();
+    }
+    rig.flush();
+    let geometry = *rig.stripe.geometry();
+    rig.disk.bytes[to_usize(geometry.ring_offset()) + 200] ^= 1;
+    rig.disk.bytes[to_usize(geometry.log_offset()) + 20] ^= 1;
+    let report = rig.kill();
+    assert!(report.suspect);
+    assert!(rig.directory.suspect_below() > geometry.log_bytes());
+    assert_eq!(rig.get(key(199)).unwrap(), body(199, 60_000));
+}
+
+#[test]
+fn no_bytes_make_a_start_fail_but_those_of_the_headers() {
+    let mut rig = Rig::new();
+    for n in 0..100 {
+        rig.put(key(n), &body(n, 9000));
+        rig.work();
+    }
+    rig.stripe.sync();
+    rig.flush();
+    let end = to_usize(rig.stripe.geometry().header_offsets()[1]);
+    let mut prng = crate::base::prng::Prng::seeded(1);
+    for byte in &mut rig.disk.bytes[4096..end] {
+        *byte = prng.next_u64().to_le_bytes()[0];
+    }
+    rig.kill();
+    for n in 0..100 {
+        assert_eq!(rig.get(key(n)), None);
+    }
+}
