@@ -6,10 +6,11 @@ use super::context::WorkerContext;
 use super::fetch;
 use super::h1::{Exchange, Reply, RequestBody, RequestError, RequestHead};
 use super::life::Stage;
-use super::outcome::{Ended, Finish};
+use super::outcome::{Ended, Finish, Outcome};
 use super::peer::Peer;
 use super::route::{self, Arrival, Step};
 use super::routed::Routed;
+use super::settings::seconds;
 use super::snapshot::Snapshot;
 use crate::base::clock::{MonoTime, WallTime};
 use crate::http::target::Target;
@@ -19,6 +20,7 @@ use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use http::{Method, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Carries out a request and accounts for it.
@@ -198,11 +200,18 @@ impl Transaction<'_> {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let ended = fetch::pass(self.context, routed, body, reply).await;
+        let active = seconds(self.snapshot.records.http_transaction_active_timeout_in);
+        let pass = fetch::pass(self.context, routed, body, reply);
+        let Ok(ended) = tokio::time::timeout(active, pass).await else {
+            return overdue(reply, active);
+        };
         if reply.is_started() {
             return ended;
         }
-        reply.close_after();
+        if routed.head.has_body() {
+            // How much of it was read is not known any more.
+            reply.close_after();
+        }
         let told = self.answer(Answer::of_failure(&ended), reply).await;
         Ended {
             outcome: ended.outcome,
@@ -236,6 +245,17 @@ impl Transaction<'_> {
             }
         }
     }
+}
+
+/// A transaction that takes longer than it may is cut off, whatever was sent.
+fn overdue<W: AsyncWrite + Unpin>(reply: &Reply<'_, W>, active: Duration) -> Ended {
+    let sent = reply.sent();
+    let mut ended = Ended::new(Outcome::ClientAbort, 0);
+    ended.detail = Some(format!("not done after {active:?}").into());
+    ended.finish = Finish::Cut;
+    ended.head_bytes = sent.head;
+    ended.body_bytes = sent.body;
+    ended
 }
 
 /// The methods this proxy itself knows something about.

@@ -6,4 +6,5 @@ mod support;
 
 mod connections;
 mod framing;
+mod limits;
 mod messages;

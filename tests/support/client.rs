@@ -126,4 +126,12 @@ impl Client {
         drop(self.reader.get_mut().shutdown(Shutdown::Write));
         self
     }
+    /// Whether a first byte comes within `patience`.
+    pub(crate) fn has_answer_within(&mut self, patience: Duration) -> bool {
+        let stream = self.reader.get_ref();
+        stream.set_read_timeout(Some(patience)).unwrap();
+        let came = stream.peek(&mut [0]).is_ok();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        came
+    }
 }

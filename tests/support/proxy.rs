@@ -48,6 +48,7 @@ impl Proxy {
             shares: 1,
         };
         let listeners = listener::listen("127.0.0.1:0".parse().unwrap(), options).unwrap();
+        let slots = usize::try_from(snapshot.records.net_max_connections_in).unwrap();
         let (control, life) = LifeControl::new();
         let registry = Registry::new();
         let shared = adapt(Shared {
@@ -62,7 +63,7 @@ impl Proxy {
             log: Arc::new(AccessLog::off()),
         });
         let thread = std::thread::spawn(move || {
-            let slots = Arc::new(Semaphore::new(1000));
+            let slots = Arc::new(Semaphore::new(slots));
             let context = || WorkerContext::new(shared);
             worker::run(listeners.sockets, slots, context).unwrap();
         });

@@ -44,9 +44,9 @@ net_default_inactivity_timeout: int = 86_400, "proxy.config.net.default_inactivi
 /// Connections that may wait for acceptance; -1 is the system's limit.
 net_listen_backlog: int = -1, "proxy.config.net.listen_backlog", between(-1, 2_147_483_647), Restart, Global, Honoured;
 /// Client connections at once.
-net_max_connections_in: int = 30_000, "proxy.config.net.max_connections_in", between(1, 10_000_000), Reload, Global, Honoured;
+net_max_connections_in: int = 30_000, "proxy.config.net.max_connections_in", between(1, 10_000_000), Restart, Global, Honoured;
 /// Options of client sockets, added: 1 no delay, 2 keep-alive probes, 4 linger, 8 fast open.
-net_sock_option_flag_in: int = 1, "proxy.config.net.sock_option_flag_in", between(0, 511), Restart, Global, Ignored;
+net_sock_option_flag_in: int = 1, "proxy.config.net.sock_option_flag_in", between(0, 511), Reload, Global, Honoured;
 /// File for the program's own messages; Strata writes them to standard error.
 output_logfile: text = "traffic.out", "proxy.config.output.logfile", ANY, Restart, Global, Ignored;
 /// 1 applies the rules to requests that name only a path (reverse proxy).

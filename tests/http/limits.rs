@@ -1,0 +1,86 @@
+//! Bounds: connections, times, sizes, and what happens at each.
+
+use crate::support::{Client, Origin, Proxy, ok};
+use std::time::Duration;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+#[test]
+fn connections_above_the_limit_wait_until_one_ends() {
+    let origin = Origin::with_body("hello");
+    let records = "CONFIG proxy.config.net.max_connections_in INT 1\n";
+    let proxy = Proxy::with(records, &origin.map("/"));
+    let mut first = Client::connect(proxy.address);
+    assert_eq!(first.ask(GET).status, 200);
+    let mut second = Client::connect(proxy.address);
+    second.send(GET);
+    assert!(!second.has_answer_within(Duration::from_millis(200)));
+    drop(first);
+    assert_eq!(second.response().unwrap().status, 200);
+}
+
+#[test]
+fn bodies_larger_than_any_buffer_pass_both_ways() {
+    let origin = Origin::answering(|request| ok(std::str::from_utf8(&request.body).unwrap()));
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let body: String = (0..700_000).map(|n| format!("{n},")).collect();
+    let length = body.len();
+    let head = format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n");
+    let response = client.ask(head + &body);
+    assert!(
+        response.text() == body,
+        "{} of {length} bytes",
+        response.body.len()
+    );
+}
+
+#[test]
+fn an_origin_that_cannot_be_reached_is_502() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let records = "CONFIG proxy.config.http.connect_attempts_max_retries INT 0\n";
+    let proxy = Proxy::with(records, &format!("map / http://{address}/\n"));
+    let mut client = Client::connect(proxy.address);
+    assert_eq!(client.ask(GET).status, 502);
+    assert_eq!(
+        client.ask(GET).status,
+        502,
+        "the client's connection goes on"
+    );
+}
+
+#[test]
+fn a_silent_origin_is_504() {
+    let origin = Origin::answering(|_| Vec::new());
+    let records = "CONFIG proxy.config.http.transaction_no_activity_timeout_out INT 1\n";
+    let proxy = Proxy::with(records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    assert_eq!(client.ask(GET).status, 504);
+}
+
+#[test]
+fn a_transaction_that_takes_too_long_is_cut_off() {
+    let origin = Origin::answering(|_| Vec::new());
+    let records = "CONFIG proxy.config.http.transaction_active_timeout_in INT 1\n";
+    let proxy = Proxy::with(records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    client.send(GET);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_client_that_stalls_inside_a_body_is_answered_and_let_go() {
+    let origin = Origin::with_body("hello");
+    let records = "CONFIG proxy.config.http.transaction_no_activity_timeout_in INT 1\n";
+    let proxy = Proxy::with(records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let response = client.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhello");
+    assert_eq!(response.status, 400);
+    assert!(client.is_closed());
+    assert!(
+        origin.requests().is_empty(),
+        "a part was taken for the whole"
+    );
+}
