@@ -4,6 +4,9 @@ mod filter;
 mod literals;
 mod path_index;
 mod patterns;
+mod policy;
+mod range_map;
+mod reserved;
 mod rewrite;
 mod rule;
 mod rules;
@@ -13,6 +16,8 @@ mod target;
 mod tests;
 
 pub use filter::{Client, passes};
+pub use policy::{ForwardPolicy, IpAllow, Refusal};
+pub use reserved::Reserved;
 pub use rule::CompiledRule;
 pub use table::{Found, Table};
 pub use target::{HostRegex, PathPrefix, RemapOptions, TargetUrl};

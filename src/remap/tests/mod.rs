@@ -3,6 +3,7 @@
 mod filters;
 mod lookup;
 mod model;
+mod policy;
 mod rewriting;
 mod scale;
 
