@@ -5,14 +5,19 @@ use super::files::{Digests, Reader, unreadable};
 use super::paths::RECORDS_NAME;
 use crate::config::connect_ports::ConnectPorts;
 use crate::config::place::Place;
+use crate::config::ports::PortList;
 use crate::config::records::{Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
+use crate::config::storage::{StorageFile, Tier};
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
 use crate::proxy::snapshot::SnapshotParts;
 use crate::remap::{HostRegex, PathPrefix, RemapOptions, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// The file of the spans.
+pub const STORAGE_NAME: &str = "storage.config";
 
 /// The environment variables that may override records.
 pub type Environment = BTreeMap<String, String>;
@@ -48,8 +53,12 @@ pub struct Loaded {
     pub records: Records,
     /// records.config by itself.
     pub records_file: RecordsFile,
+    /// The ports to listen on.
+    pub ports: PortList,
     /// The rules.
     pub remap: RemapFile,
+    /// The spans.
+    pub storage: StorageFile,
     /// What was in each file.
     pub digests: Digests,
     /// What the operator should know, though all of it is usable.
@@ -65,14 +74,18 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     let reader = Reader::of(&source.dir);
     let mut found = Findings::default();
     let (records_file, records) = read_records(source, &reader, running, &mut found);
+    let ports = read_ports(&records, &records_file, &mut found);
     let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
+    let storage = read_storage(&reader, &records, &records_file, &mut found);
     if !found.is_usable() {
         return Err(found);
     }
     Ok(Loaded {
         records,
         records_file,
+        ports,
         remap,
+        storage,
         digests: reader.into_digests(),
         warnings: found.warnings,
     })
@@ -122,6 +135,58 @@ fn read_remap(reader: &Reader, name: &str, found: &mut Findings) -> RemapFile {
             RemapFile::default()
         }
     }
+}
+
+/// Where a record's value stands; a place of its own name if not in the file.
+fn place_of(file: &RecordsFile, name: &str) -> Place {
+    let written = file.records.get(name).map(|record| record.place.clone());
+    written.unwrap_or_else(|| Place {
+        file: name.into(),
+        line: 1,
+        column: 1,
+    })
+}
+
+fn read_ports(records: &Records, file: &RecordsFile, found: &mut Findings) -> PortList {
+    let place = place_of(file, "proxy.config.http.server_ports");
+    let (ports, findings) = PortList::parse(&records.http_server_ports, &place);
+    found.extend(findings);
+    ports
+}
+
+fn read_storage(
+    reader: &Reader,
+    records: &Records,
+    file: &RecordsFile,
+    found: &mut Findings,
+) -> StorageFile {
+    let bytes = reader.read(STORAGE_NAME).unwrap_or_else(|error| {
+        found.errors.push(error);
+        None
+    });
+    if bytes.is_none() {
+        let what = "there is none; the cache is in RAM only";
+        found.warnings.push(unreadable(STORAGE_NAME, &what));
+    }
+    let bytes = bytes.unwrap_or_default();
+    let (mut storage, findings) = StorageFile::parse(STORAGE_NAME, &bytes);
+    found.extend(findings);
+    if let Some(interim) = &records.cache_interim_storage {
+        let place = place_of(file, "proxy.config.cache.interim.storage");
+        found.extend(storage.add_interim(interim, &place));
+    }
+    found.warnings.extend(both_tiers(&storage));
+    storage
+}
+
+/// Objects do not move between the tiers yet, which an operator of both must
+/// know.
+fn both_tiers(storage: &StorageFile) -> Option<ConfigError> {
+    storage.of_tier(Tier::Fast).next()?;
+    let capacity = storage.of_tier(Tier::Capacity).next()?;
+    let what = "spans of both tiers: objects stay in the tier they were stored in, \
+                there is no promotion to the fast tier yet";
+    Some(capacity.place.error(&capacity.path, what))
 }
 
 /// Turns what the files say into what the proxy runs by.
@@ -214,6 +279,26 @@ mod tests {
         let found = load(&source, &Running::new()).unwrap_err();
         assert_eq!(&*found.errors[0].file, "remap.config");
         assert_eq!(&*found.warnings[0].file, "records.config");
+    }
+
+    #[test]
+    fn spans_of_both_tiers_are_taken_with_a_warning() {
+        let spans = "a 64M tier=fast\nb 64M tier=capacity\n";
+        let (_dir, source) = source(&[("remap.config", ""), ("storage.config", spans)]);
+        let loaded = load(&source, &Running::new()).unwrap();
+        assert_eq!(loaded.storage.spans.len(), 2);
+        let warning = loaded.warnings.last().unwrap().to_string();
+        assert!(warning.starts_with("storage.config:2:1: "), "{warning}");
+        assert!(warning.contains("promotion"), "{warning}");
+    }
+
+    #[test]
+    fn ports_that_are_not_supported_are_refused_where_they_stand() {
+        let records = "CONFIG proxy.config.http.server_ports STRING 8080 8443:ssl\n";
+        let (_dir, source) = source(&[("remap.config", ""), ("records.config", records)]);
+        let found = load(&source, &Running::new()).unwrap_err();
+        let error = found.errors[0].to_string();
+        assert!(error.starts_with("records.config:1:"), "{error}");
     }
 
     #[test]

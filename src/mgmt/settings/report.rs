@@ -4,7 +4,7 @@ use crate::base::clock::WallTime;
 use crate::config::ConfigError;
 use crate::config::records::Update;
 use crate::mgmt::files::Digests;
-use crate::mgmt::load::Loaded;
+use crate::mgmt::load::{Loaded, STORAGE_NAME};
 use crate::mgmt::paths::RECORDS_NAME;
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ pub struct Reloaded {
     pub generation: u64,
     /// Files and records that hold now.
     pub now: Vec<String>,
-    /// Records that hold after a restart.
+    /// Files and records that hold after a restart.
     pub at_restart: Vec<String>,
     /// What the operator should know.
     pub warnings: Vec<ConfigError>,
@@ -72,10 +72,12 @@ pub struct Reloaded {
 
 impl Reloaded {
     pub(super) fn between(old: &Loaded, new: &Loaded, generation: u64) -> Self {
+        let files = changed_files(&old.digests, &new.digests);
+        let (at_restart, now) = files.into_iter().partition(|name| name == STORAGE_NAME);
         let mut report = Self {
             generation,
-            now: changed_files(&old.digests, &new.digests),
-            at_restart: Vec::new(),
+            now,
+            at_restart,
             warnings: new.warnings.clone(),
         };
         for spec in old.records.differences(&new.records) {

@@ -92,8 +92,9 @@ fn one_bad_line_in_any_file_changes_nothing_at_all() {
 fn what_needs_a_restart_is_shown_but_does_not_hold() {
     let fixture = Fixture::new("");
     fixture.write("records.config", &format!("CONFIG {PORTS} STRING 9090\n"));
+    fixture.write("storage.config", "var/span 64M\n");
     let report = fixture.reload().unwrap();
-    assert_eq!(report.at_restart, [PORTS]);
+    assert_eq!(report.at_restart, ["storage.config", PORTS]);
     assert_eq!(fixture.value(PORTS), "9090");
     assert_eq!(&*fixture.snapshot.load().records.http_server_ports, "8080");
     assert_eq!(fixture.settings.status().at_restart, [PORTS]);
