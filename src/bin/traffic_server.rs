@@ -1,2 +1,130 @@
 //! The proxy.
-fn main() {}
+
+use clap::{Parser, ValueEnum};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use strata::cache::SpanOutcome;
+use strata::config::ConfigError;
+use strata::mgmt::paths;
+use strata::server::{self, Options, StartError};
+use tracing_subscriber::EnvFilter;
+
+/// A tiered HTTP cache and proxy.
+#[derive(Debug, Parser)]
+#[command(name = "traffic_server", disable_version_flag = true)]
+struct Args {
+    /// Directory of records.config [else $STRATA_CONFIG, the working
+    /// directory, /etc/strata]
+    #[arg(long, value_name = "DIR")]
+    config: Option<PathBuf>,
+    /// Run a command and exit
+    #[arg(short = 'C', long = "command", value_enum, value_name = "COMMAND")]
+    command: Option<Command>,
+    /// Listen on this port instead of the configured ones
+    #[arg(short, long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Print the version
+    #[arg(short = 'V', long)]
+    version: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Command {
+    /// Read and check every file
+    VerifyConfig,
+    /// Empty the spans
+    Clear,
+}
+
+fn options(args: &Args) -> Options {
+    Options {
+        config_dir: paths::config_dir_here(args.config.clone()),
+        environment: paths::environment_here(),
+        port: args.port,
+        change_user: true,
+        signals: true,
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a command says why it failed")]
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("traffic_server: {error}");
+    ExitCode::FAILURE
+}
+
+fn verify_config(options: &Options) -> ExitCode {
+    match server::verify(options) {
+        Ok(loaded) => print(&warnings(&loaded.warnings)),
+        Err(found) => fail(&StartError::Config(found)),
+    }
+}
+
+fn warnings(warnings: &[ConfigError]) -> String {
+    let lines = warnings.iter();
+    lines
+        .map(|warning| format!("warning: {warning}\n"))
+        .collect()
+}
+
+fn clear(options: &Options) -> ExitCode {
+    let reports = match server::clear(options) {
+        Ok(reports) => reports,
+        Err(error) => return fail(&error),
+    };
+    let mut refused = None;
+    for report in reports {
+        let path = report.path.display();
+        match report.outcome {
+            SpanOutcome::Used { .. } => tracing::info!(span = %path, "cleared"),
+            SpanOutcome::Refused(why) => refused = Some(fail(&why)),
+        }
+    }
+    refused.unwrap_or(ExitCode::SUCCESS)
+}
+
+fn run(options: Options) -> ExitCode {
+    let running = match server::start(options) {
+        Ok(running) => running,
+        Err(error) => return fail(&error),
+    };
+    match running.wait() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Logs go to standard error; `STRATA_LOG` filters them, `info` without it.
+fn log() {
+    let filter = EnvFilter::try_from_env("STRATA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.version {
+        return print(&format!(
+            "Strata - traffic_server - {}\n",
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    log();
+    let options = options(&args);
+    match args.command {
+        Some(Command::VerifyConfig) => verify_config(&options),
+        Some(Command::Clear) => clear(&options),
+        None => run(options),
+    }
+}

@@ -66,10 +66,10 @@ pub struct Pages {
     /// The time of a reading.
     pub clock: Arc<dyn Clock>,
     /// Judges readiness when asked.
-    pub readiness: Box<dyn Fn() -> Readiness>,
-    /// Names besides 127.0.0.1, `[::1]` and localhost that a request's Host
-    /// may have, in lower case, without port (`proxy.config.admin.hosts`).
-    pub hosts: Vec<String>,
+    pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
+    /// Whether a request's Host may have this name, besides 127.0.0.1, `[::1]`
+    /// and localhost; it comes without port, in lower case.
+    pub is_host: Box<dyn Fn(&str) -> bool + Send>,
 }
 
 type Page = Response<Full<Bytes>>;
@@ -128,7 +128,7 @@ impl Pages {
         };
         let name = without_port(host).to_ascii_lowercase();
         let local = ["127.0.0.1", "[::1]", "localhost"];
-        local.contains(&name.as_str()) || self.hosts.contains(&name)
+        local.contains(&name.as_str()) || (self.is_host)(&name)
     }
 }
 
@@ -209,8 +209,8 @@ mod tests {
         Pages {
             collector: Arc::new(Collector::new(Registry::new(), clock.mono())),
             clock,
-            readiness: Box::new(move || readiness.clone()),
-            hosts: vec!["cache.example".into()],
+            readiness: Arc::new(move || readiness.clone()),
+            is_host: Box::new(|name| name == "cache.example"),
         }
     }
 

@@ -34,7 +34,7 @@ pub struct Source {
 impl Source {
     /// The path that a name in the configuration means.
     #[must_use]
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.join(name)
     }
 
@@ -77,18 +77,21 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     let ports = read_ports(&records, &records_file, &mut found);
     let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
     let storage = read_storage(&reader, &records, &records_file, &mut found);
-    if !found.is_usable() {
-        return Err(found);
-    }
-    Ok(Loaded {
+    let mut loaded = Loaded {
         records,
         records_file,
         ports,
         remap,
         storage,
         digests: reader.into_digests(),
-        warnings: found.warnings,
-    })
+        warnings: Vec::new(),
+    };
+    if !found.is_usable() {
+        found.extend(parts(&loaded).1);
+        return Err(found);
+    }
+    loaded.warnings = found.warnings;
+    Ok(loaded)
 }
 
 fn read_records(
@@ -189,24 +192,32 @@ fn both_tiers(storage: &StorageFile) -> Option<ConfigError> {
     Some(capacity.place.error(&capacity.path, what))
 }
 
-/// Turns what the files say into what the proxy runs by.
+/// Turns what the files say into what the proxy runs by, and what the operator
+/// should know of it.
 ///
 /// # Errors
 ///
 /// What only shows when the parts are put together.
-pub fn build(loaded: &Loaded, generation: u64) -> Result<Snapshot, Findings> {
-    let (remap, mut found) = Table::build(&loaded.remap, &remap_options(&loaded.records));
-    let (connect_ports, ports) = connect_ports(&loaded.records);
-    found.extend(ports);
+pub fn build(loaded: &Loaded, generation: u64) -> Result<(Snapshot, Vec<ConfigError>), Findings> {
+    let (parts, found) = parts(loaded);
     if !found.is_usable() {
         return Err(found);
     }
+    Ok((Snapshot::new(generation, parts), found.warnings))
+}
+
+fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
+    let records = &loaded.records;
+    let (remap, mut found) = Table::build(&loaded.remap, &remap_options(records));
+    let place = place_of(&loaded.records_file, "proxy.config.http.connect_ports");
+    let (connect_ports, findings) = ConnectPorts::parse(&records.http_connect_ports, &place);
+    found.extend(findings);
     let parts = SnapshotParts {
-        records: loaded.records.clone(),
+        records: records.clone(),
         remap,
         connect_ports,
     };
-    Ok(Snapshot::new(generation, parts))
+    (parts, found)
 }
 
 fn remap_options(records: &Records) -> RemapOptions {
@@ -224,15 +235,6 @@ fn remap_options(records: &Records) -> RemapOptions {
     }
 }
 
-fn connect_ports(records: &Records) -> (ConnectPorts, Findings) {
-    let place = Place {
-        file: RECORDS_NAME.into(),
-        line: 1,
-        column: 1,
-    };
-    ConnectPorts::parse(&records.http_connect_ports, &place)
-}
-
 /// The state directory that records.config names, made absolute. Errors in the
 /// file do not matter here: a command must find the server all the same.
 #[must_use]
@@ -244,7 +246,7 @@ pub fn state_dir(dir: &Path, environment: Environment) -> PathBuf {
     let bytes = std::fs::read(source.path(RECORDS_NAME)).unwrap_or_default();
     let (file, _) = RecordsFile::parse(RECORDS_NAME, &bytes);
     let (records, _) = source.resolve(&Running::new(), &file);
-    source.path(&records.local_state_dir)
+    source.path(&*records.local_state_dir)
 }
 
 #[cfg(test)]

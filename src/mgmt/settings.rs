@@ -59,6 +59,12 @@ struct State {
     last_errors: Vec<ConfigError>,
 }
 
+/// A configuration that can be swapped in.
+struct Next {
+    loaded: Loaded,
+    snapshot: Snapshot,
+}
+
 impl State {
     fn mark(&mut self, values: &[(&'static RecordSpec, String)], written: bool) {
         for (spec, _) in values {
@@ -118,10 +124,10 @@ impl Settings {
         let mut state = self.state.lock();
         let mut running = state.running.clone();
         running.retain(|name, _| !state.written.contains(name));
-        let outcome = load::load(&self.source, &running);
-        let outcome = outcome.and_then(|loaded| self.swap(&mut state, loaded));
-        match outcome {
-            Ok(report) => {
+        let loaded = load::load(&self.source, &running);
+        match loaded.and_then(|loaded| self.prepare(&state, loaded)) {
+            Ok(next) => {
+                let report = self.swap(&mut state, next);
                 state.running = running;
                 state.written.clear();
                 state.loaded_at = now;
@@ -142,8 +148,7 @@ impl Settings {
     pub fn verify(&self) -> Result<Vec<ConfigError>, Findings> {
         let state = self.state.lock();
         let loaded = load::load(&self.source, &state.running)?;
-        load::build(&loaded, state.generation)?;
-        Ok(loaded.warnings)
+        Ok(self.prepare(&state, loaded)?.loaded.warnings)
     }
 
     /// Sets a record, at once unless it needs a restart; `persist` writes it
@@ -162,11 +167,12 @@ impl Settings {
         for (spec, text) in &values {
             running.insert(spec.name.to_owned(), text.clone());
         }
-        let loaded = self.with_running(&state, &running)?;
+        let next = self.with_running(&state, &running);
+        let next = next.map_err(SetFailure::Refused)?;
         if persist {
             self.write(&values)?;
         }
-        self.swap(&mut state, loaded).map_err(SetFailure::Refused)?;
+        self.swap(&mut state, next);
         state.running = running;
         state.mark(&values, persist);
         Ok(self.setting(&values, name))
@@ -211,19 +217,18 @@ impl Settings {
         }
     }
 
-    /// What is loaded, with other running values; it builds.
-    fn with_running(&self, state: &State, running: &Running) -> Result<Loaded, SetFailure> {
+    /// What is loaded, with other running values.
+    fn with_running(&self, state: &State, running: &Running) -> Result<Next, Findings> {
         let (records, found) = self.source.resolve(running, &state.loaded.records_file);
         if !found.is_usable() {
-            return Err(SetFailure::Refused(found));
+            return Err(found);
         }
         let loaded = Loaded {
             records,
             warnings: found.warnings,
             ..state.loaded.clone()
         };
-        load::build(&loaded, state.generation).map_err(SetFailure::Refused)?;
-        Ok(loaded)
+        self.prepare(state, loaded)
     }
 
     /// The records that wait for a restart.
@@ -245,21 +250,28 @@ impl Settings {
         in_force
     }
 
-    /// The one swap.
-    fn swap(&self, state: &mut State, loaded: Loaded) -> Result<Reloaded, Findings> {
-        let generation = state.generation + 1;
+    /// Builds all of what a swap needs, and swaps nothing.
+    fn prepare(&self, state: &State, mut loaded: Loaded) -> Result<Next, Findings> {
         let effective = Loaded {
             records: self.in_force(&loaded.records),
             ..loaded.clone()
         };
-        let snapshot = load::build(&effective, generation)?;
+        let (snapshot, warnings) = load::build(&effective, state.generation + 1)?;
+        loaded.warnings.extend(warnings);
+        Ok(Next { loaded, snapshot })
+    }
+
+    /// The one swap.
+    fn swap(&self, state: &mut State, next: Next) -> Reloaded {
+        let Next { loaded, snapshot } = next;
+        let report = Reloaded::between(&state.loaded, &loaded, snapshot.generation);
+        let records = Arc::clone(&snapshot.records);
+        state.generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));
-        (self.apply)(&effective.records);
-        let report = Reloaded::between(&state.loaded, &loaded, generation);
+        (self.apply)(&records);
         state.loaded = loaded;
-        state.generation = generation;
         state.last_errors.clear();
-        Ok(report)
+        report
     }
 
     fn write(&self, values: &[(&'static RecordSpec, String)]) -> std::io::Result<()> {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,18 +50,19 @@ pub trait Handler {
 /// # Errors
 ///
 /// The system's reason, such as a path longer than a socket's may be.
-pub fn bind(state_dir: &Path) -> Result<UnixListener, SocketError> {
+pub fn bind(state_dir: &Path) -> Result<StdListener, SocketError> {
     let path = state_dir.join(SOCKET_NAME);
     bind_private(state_dir, &path).map_err(|source| SocketError { path, source })
 }
 
-fn bind_private(state_dir: &Path, path: &Path) -> io::Result<UnixListener> {
+fn bind_private(state_dir: &Path, path: &Path) -> io::Result<StdListener> {
     let fresh = state_dir.join("control.new");
     match std::fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let listener = UnixListener::bind(&fresh)?;
+    let listener = StdListener::bind(&fresh)?;
+    listener.set_nonblocking(true)?;
     std::fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
     std::fs::rename(&fresh, path)?;
     Ok(listener)
@@ -178,7 +180,7 @@ mod tests {
             .unwrap();
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async {
-            let listener = bind(dir.path()).unwrap();
+            let listener = UnixListener::from_std(bind(dir.path()).unwrap()).unwrap();
             let serving = tokio::task::spawn_local(serve(listener, Rc::new(Echo)));
             let path = dir.path().join(SOCKET_NAME);
             let answered = tokio::task::spawn_blocking(move || client(path)).await;
@@ -237,11 +239,6 @@ mod tests {
     #[test]
     fn only_the_owner_may_connect_and_a_dead_server_s_socket_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let _guard = runtime.enter();
         drop(bind(dir.path()).unwrap());
         let _second = bind(dir.path()).unwrap();
         let meta = std::fs::metadata(dir.path().join(SOCKET_NAME)).unwrap();

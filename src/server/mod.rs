@@ -1,5 +1,19 @@
 //! Floor 5: start order, stop order, signals and privileges.
 
+mod cache_options;
+mod gauges;
 pub mod limits;
+mod management;
+pub mod options;
+pub mod ports;
 pub mod privileges;
+mod readiness;
+pub mod running;
+mod serve;
+pub mod start;
 pub mod state;
+mod workers;
+
+pub use options::Options;
+pub use running::{Running, StopError};
+pub use start::{StartError, clear, start, verify};

@@ -61,7 +61,7 @@ pub struct Control {
     /// What does not change.
     pub facts: Facts,
     /// Judges readiness when asked.
-    pub readiness: Box<dyn Fn() -> Readiness>,
+    pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
 }
 
 impl Handler for Control {
@@ -111,7 +111,7 @@ impl Control {
 
     /// Shows the number of the configuration in force, and whether part of it
     /// waits for a restart.
-    fn publish_generation(&self) {
+    pub fn publish_generation(&self) {
         let status = self.settings.status();
         let gauges = self.collector.gauges();
         gauges.set(Metric::StrataGeneration, status.generation);

@@ -28,7 +28,7 @@ impl Fixture {
             environment,
         };
         let loaded = load::load(&source, &Running::new()).unwrap();
-        let snapshot = load::build(&loaded, 1).unwrap();
+        let (snapshot, _) = load::build(&loaded, 1).unwrap();
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let now = WallTime::from_secs(1);
         let apply = Box::new(|_: &Records| {});

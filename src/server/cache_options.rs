@@ -1,0 +1,102 @@
+//! Records and spans as the options of the cache.
+
+use crate::cache::{AioMode, CacheOptions, RamOptions, SpanOptions, SpanTier};
+use crate::config::records::Records;
+use crate::config::storage::{SpanLine, Tier};
+use crate::mgmt::load::{Loaded, Source};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The options of the cache that the files describe, its durable state in
+/// `state_dir`.
+pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf) -> CacheOptions {
+    let records = &loaded.records;
+    let defaults = CacheOptions::default();
+    CacheOptions {
+        spans: loaded
+            .storage
+            .spans
+            .iter()
+            .map(|span| span_options(source, span))
+            .collect(),
+        state_dir: Some(state_dir),
+        ram: ram_options(records),
+        aio_mode: aio_mode(&records.aio_mode),
+        threads_per_disk: number(records.cache_threads_per_disk, defaults.threads_per_disk),
+        target_fragment_size: number(
+            records.cache_target_fragment_size,
+            defaults.target_fragment_size,
+        ),
+        min_average_object_size: number(
+            records.cache_min_average_object_size,
+            defaults.min_average_object_size,
+        ),
+        agg_write_backlog: number(records.cache_agg_write_backlog, defaults.agg_write_backlog),
+        dir_sync_frequency: Duration::from_secs(number(records.cache_dir_sync_frequency, 60)),
+        max_doc_size: number(records.cache_max_doc_size, defaults.max_doc_size),
+        max_disk_errors: number(records.cache_max_disk_errors, defaults.max_disk_errors),
+        force_sector_size: number(records.cache_force_sector_size, defaults.force_sector_size),
+        clear: false,
+    }
+}
+
+fn span_options(source: &Source, span: &SpanLine) -> SpanOptions {
+    SpanOptions {
+        path: source.path(&span.path),
+        size: span.size,
+        id: span.id.clone(),
+        volume: span.volume.unwrap_or(0),
+        tier: span.tier.map(|tier| match tier {
+            Tier::Fast => SpanTier::Fast,
+            Tier::Capacity => SpanTier::Capacity,
+        }),
+    }
+}
+
+fn ram_options(records: &Records) -> RamOptions {
+    RamOptions {
+        size: u64::try_from(records.cache_ram_cache_size).ok(),
+        cutoff: number(records.cache_ram_cache_cutoff, 0),
+        seen_filter: records.cache_ram_cache_use_seen_filter != 0,
+    }
+}
+
+fn aio_mode(word: &str) -> AioMode {
+    match word {
+        "thread" => AioMode::Thread,
+        "io_uring" => AioMode::IoUring,
+        _ => AioMode::Auto,
+    }
+}
+
+/// A record as the number that an option is; its range in the table keeps it
+/// from falling back.
+fn number<T: TryFrom<i64>>(value: i64, fallback: T) -> T {
+    T::try_from(value).unwrap_or(fallback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::records::Running;
+    use crate::mgmt::load::{Environment, load};
+
+    #[test]
+    fn spans_are_relative_to_the_configuration_and_ram_may_be_automatic() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("remap.config"), "").unwrap();
+        let spans = "var/span 64M tier=capacity volume=2\n/dev/sdz id=a\n";
+        std::fs::write(dir.path().join("storage.config"), spans).unwrap();
+        let source = Source {
+            dir: dir.path().to_owned(),
+            environment: Environment::new(),
+        };
+        let loaded = load(&source, &Running::new()).unwrap();
+        let options = cache_options(&source, &loaded, dir.path().join("var"));
+        assert_eq!(options.spans[0].path, dir.path().join("var/span"));
+        assert_eq!(options.spans[0].tier, Some(SpanTier::Capacity));
+        assert_eq!(options.spans[0].volume, 2);
+        assert_eq!(options.spans[1].path, PathBuf::from("/dev/sdz"));
+        assert_eq!(options.ram.size, None);
+    }
+}

@@ -1,0 +1,129 @@
+//! The thread that operators talk to: control socket, admin pages, signals,
+//! the tick of the metrics.
+
+use crate::base::clock::Clock;
+use crate::metrics::Collector;
+use crate::mgmt::admin::{self, Pages};
+use crate::mgmt::control::Control;
+use crate::mgmt::life::{Life, Phase};
+use crate::mgmt::socket;
+use crate::proxy::life::{LifeControl, Stage};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task::{LocalSet, spawn_local};
+
+/// How often the windows of the metrics get a sample.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Everything the thread serves.
+pub(super) struct Management {
+    pub(super) control: Control,
+    pub(super) pages: Pages,
+    pub(super) socket: UnixListener,
+    pub(super) admin: Option<TcpListener>,
+    pub(super) proxy: Arc<LifeControl>,
+    pub(super) signals: bool,
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub(super) struct ManagementThread {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl ManagementThread {
+    /// Starts the thread; it serves until told to stop.
+    pub(super) fn start(management: Management) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("management".into())
+            .spawn(move || run(management, stopped))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the thread, and with it the socket and the pages.
+    pub(super) fn stop(self) {
+        if self.stop.send(()).is_err() {
+            tracing::debug!("the management thread had ended by itself");
+        }
+        match self.thread.join() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "management thread failed"),
+            Err(_) => tracing::error!("management thread panicked"),
+        }
+    }
+}
+
+fn run(management: Management, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    LocalSet::new().block_on(&runtime, async {
+        serve(management)?;
+        // A dropped sender means that the server is gone: stop as well.
+        drop(stopped.await);
+        Ok(())
+    })
+}
+
+fn serve(management: Management) -> io::Result<()> {
+    let Management {
+        control,
+        pages,
+        socket,
+        admin,
+        proxy,
+        signals,
+    } = management;
+    let life = Arc::clone(&control.life);
+    spawn_local(tick(
+        Arc::clone(&control.collector),
+        Arc::clone(&control.clock),
+    ));
+    spawn_local(drain_proxy(Arc::clone(&life), proxy));
+    if signals {
+        let kinds = [SignalKind::terminate(), SignalKind::interrupt()];
+        for kind in kinds {
+            spawn_local(stop_at(signal(kind)?, Arc::clone(&life)));
+        }
+    }
+    let socket = tokio::net::UnixListener::from_std(socket)?;
+    spawn_local(socket::serve(socket, Rc::new(control)));
+    if let Some(admin) = admin {
+        let admin = tokio::net::TcpListener::from_std(admin)?;
+        spawn_local(admin::serve(admin, Rc::new(pages)));
+    }
+    Ok(())
+}
+
+async fn tick(collector: Arc<Collector>, clock: Arc<dyn Clock>) {
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        ticks.tick().await;
+        collector.tick(clock.mono());
+    }
+}
+
+async fn stop_at(mut signal: Signal, life: Arc<Life>) {
+    if signal.recv().await.is_some() {
+        tracing::info!("asked to stop by a signal");
+        life.stop();
+    }
+}
+
+/// `server drain`, and the first step of every stop.
+async fn drain_proxy(life: Arc<Life>, proxy: Arc<LifeControl>) {
+    let mut phases = life.watch();
+    let drained = phases.wait_for(|phase| *phase >= Phase::Draining).await;
+    if drained.is_ok() {
+        proxy.advance(Stage::Draining);
+    }
+}

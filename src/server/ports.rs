@@ -1,0 +1,127 @@
+//! Every address that the server listens on, bound before root is given up.
+
+use crate::config::records::Records;
+use crate::mgmt::load::Loaded;
+use crate::proxy::listener::{ListenError, ListenOptions, Listeners, listen};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+/// The value of `proxy.config.admin.listen` that means no listener.
+const OFF: &str = "off";
+
+/// Why an address can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// A port for clients.
+    #[error("proxy.config.http.server_ports: {0}")]
+    Client(#[from] ListenError),
+    /// The admin listener's record is not an address.
+    #[error("proxy.config.admin.listen: {0:?} is not ADDRESS:PORT, nor \"off\"")]
+    AdminAddress(String),
+    /// The admin listener's address is taken or not ours.
+    #[error("proxy.config.admin.listen: cannot listen on {address}: {source}")]
+    Admin {
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// The bound addresses.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// For clients: a socket a port and thread.
+    pub(super) clients: Vec<Listeners>,
+    /// For the admin pages.
+    pub(super) admin: Option<TcpListener>,
+}
+
+impl Bound {
+    /// Where clients connect.
+    pub(super) fn ports(&self) -> Vec<SocketAddr> {
+        self.clients.iter().map(|port| port.address).collect()
+    }
+
+    /// Where the admin pages are.
+    pub(super) fn admin_address(&self) -> Option<SocketAddr> {
+        let admin = self.admin.as_ref()?;
+        admin.local_addr().ok()
+    }
+
+    /// Every address; requests are never forwarded to one of them.
+    pub(super) fn own(&self) -> Vec<SocketAddr> {
+        let mut own = self.ports();
+        own.extend(self.admin_address());
+        own
+    }
+}
+
+/// Binds every address, clients' by `threads` sockets each.
+pub(super) fn bind(loaded: &Loaded, port: Option<u16>, threads: usize) -> Result<Bound, PortError> {
+    let options = ListenOptions {
+        backlog: backlog(&loaded.records),
+        shares: threads,
+    };
+    let addresses = client_addresses(loaded, port);
+    let clients = addresses
+        .into_iter()
+        .map(|address| listen(address, options));
+    Ok(Bound {
+        clients: clients.collect::<Result<_, _>>()?,
+        admin: bind_admin(&loaded.records.admin_listen)?,
+    })
+}
+
+/// -1 is as many as the system allows, which caps it.
+fn backlog(records: &Records) -> i32 {
+    match i32::try_from(records.net_listen_backlog) {
+        Ok(backlog) if backlog > 0 => backlog,
+        _ => i32::MAX,
+    }
+}
+
+fn client_addresses(loaded: &Loaded, port: Option<u16>) -> Vec<SocketAddr> {
+    match port {
+        None => loaded
+            .ports
+            .ports
+            .iter()
+            .map(|port| port.socket_addr())
+            .collect(),
+        Some(0) => vec![(Ipv4Addr::LOCALHOST, 0).into()],
+        Some(port) => vec![(Ipv4Addr::UNSPECIFIED, port).into()],
+    }
+}
+
+fn bind_admin(record: &str) -> Result<Option<TcpListener>, PortError> {
+    if record == OFF {
+        return Ok(None);
+    }
+    let address: SocketAddr = record
+        .parse()
+        .map_err(|_| PortError::AdminAddress(record.to_owned()))?;
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound
+        .map(Some)
+        .map_err(|source| PortError::Admin { address, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_admin_listener_can_be_off_and_faults_name_its_record() {
+        assert!(bind_admin("off").unwrap().is_none());
+        let taken = bind_admin("127.0.0.1:0").unwrap().unwrap();
+        let address = taken.local_addr().unwrap().to_string();
+        for record in ["localhost:1", "8083", "", &address] {
+            let error = bind_admin(record).unwrap_err().to_string();
+            assert!(error.starts_with("proxy.config.admin.listen: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether clients are served as configured, and if not, what is missing.
+
+use crate::cache::{Cache, Readiness as CacheReadiness, SpanOutcome, SpanReport, SpanState};
+use crate::mgmt::admin::Readiness;
+use crate::mgmt::life::Life;
+
+/// Judges by the phase and by the cache.
+pub(super) fn judge(life: &Life, cache: &Cache) -> Readiness {
+    let status = cache.status();
+    let mut reasons = Vec::new();
+    match status.readiness {
+        CacheReadiness::Ready => {}
+        CacheReadiness::Loading => reasons.push("stripes are still being read".to_owned()),
+        CacheReadiness::NoSpan => {
+            reasons.push("no configured span is usable; nothing is cached".to_owned());
+            let refusals = status.spans.into_iter().map(|span| span.state);
+            reasons.extend(refusals.filter_map(refusal));
+        }
+    }
+    Readiness {
+        phase: life.phase(),
+        reasons,
+    }
+}
+
+fn refusal(state: SpanState) -> Option<String> {
+    match state {
+        SpanState::Refused(why) => Some(why),
+        SpanState::Online | SpanState::Offline { .. } => None,
+    }
+}
+
+/// Tells of every span, loudly of those that are left out.
+pub(super) fn log_spans(reports: &[SpanReport]) {
+    for report in reports {
+        let path = report.path.display();
+        match &report.outcome {
+            SpanOutcome::Used {
+                tier,
+                bytes,
+                formatted,
+            } => tracing::info!(span = %path, %tier, bytes, formatted, "span in use"),
+            SpanOutcome::Refused(why) => {
+                tracing::error!(span = %path, "span left out, nothing was written to it: {why}");
+            }
+        }
+    }
+}
+
+/// The spans that were refused, by what was refused.
+pub(super) fn refused(reports: &[SpanReport]) -> Vec<String> {
+    let outcomes = reports.iter().map(|report| &report.outcome);
+    outcomes
+        .filter_map(|outcome| match outcome {
+            SpanOutcome::Refused(why) => Some(why.clone()),
+            SpanOutcome::Used { .. } => None,
+        })
+        .collect()
+}

@@ -1,0 +1,224 @@
+//! From open spans and bound ports to threads that serve.
+
+use super::gauges;
+use super::management::{Management, ManagementThread};
+use super::readiness;
+use super::running::Running;
+use super::start::{Opened, StartError};
+use super::workers;
+use crate::base::prng::system_u64;
+use crate::cache::Readiness as CacheReadiness;
+use crate::config::records::Records;
+use crate::http::forwarding::ViaIdentity;
+use crate::metrics::{Collector, Metric};
+use crate::mgmt::admin::{Pages, Readiness};
+use crate::mgmt::control::{Control, Facts};
+use crate::mgmt::life::Life;
+use crate::mgmt::settings::{Apply, Settings};
+use crate::mgmt::socket;
+use crate::proxy::Shared;
+use crate::proxy::access_log::{AccessLog, LogOptions};
+use crate::proxy::life::{Life as ProxyLife, LifeControl};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How often the cache is asked whether its stripes are judged.
+const CACHE_POLL: Duration = Duration::from_millis(20);
+
+type Judge = Arc<dyn Fn() -> Readiness + Send + Sync>;
+
+/// A runtime for the thread that starts and stops the server.
+pub(super) fn runtime() -> Result<Runtime, StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.map_err(StartError::Thread)
+}
+
+/// Starts the threads; the server then runs.
+pub(super) fn serve(mut opened: Opened) -> Result<Running, StartError> {
+    let life = Arc::new(Life::default());
+    let (proxy, proxy_life) = LifeControl::new();
+    let proxy = Arc::new(proxy);
+    let collector = collector(&opened);
+    let ports = opened.bound.ports();
+    let admin = opened.bound.admin_address();
+    let management = management(&mut opened, &collector, &life, &proxy)?;
+    let shared = shared(&opened, proxy_life)?;
+    if opened.loaded.records.http_wait_for_cache > 0 {
+        runtime()?.block_on(wait_for_cache(&opened));
+    }
+    let clients = std::mem::take(&mut opened.bound.clients);
+    let workers = workers::start(clients, &shared, &life).map_err(StartError::Thread)?;
+    let management = ManagementThread::start(management).map_err(StartError::Thread)?;
+    life.running();
+    log_ready(&opened, &ports, admin);
+    Ok(Running {
+        ports,
+        admin,
+        state: opened.state,
+        life,
+        proxy,
+        workers,
+        management,
+        cache: opened.cache,
+        snapshot: opened.snapshot,
+    })
+}
+
+/// The metrics, with what nobody adds to sampled at each reading.
+fn collector(opened: &Opened) -> Arc<Collector> {
+    let registry = Arc::clone(&opened.registry);
+    let collector = Collector::new(registry, opened.clock.mono());
+    let gauges = collector.gauges();
+    let now = opened.clock.wall().as_secs();
+    gauges.set(Metric::StartTime, now);
+    gauges.set(Metric::ReconfigureTime, now);
+    let cache = Arc::clone(&opened.cache);
+    let clock = Arc::clone(&opened.clock);
+    collector.before_scrape(move |cells| {
+        cache.publish();
+        gauges::set_cache_ready_time(cells, &cache, clock.wall());
+        gauges::set_memory(cells);
+    });
+    Arc::new(collector)
+}
+
+fn management(
+    opened: &mut Opened,
+    collector: &Arc<Collector>,
+    life: &Arc<Life>,
+    proxy: &Arc<LifeControl>,
+) -> Result<Management, StartError> {
+    let judge = judge(opened, life);
+    let control = control(opened, collector, life, &judge);
+    control.publish_generation();
+    Ok(Management {
+        control,
+        pages: pages(opened, collector, judge),
+        socket: socket::bind(opened.state.path())?,
+        admin: opened.bound.admin.take(),
+        proxy: Arc::clone(proxy),
+        signals: opened.options.signals,
+    })
+}
+
+fn judge(opened: &Opened, life: &Arc<Life>) -> Judge {
+    let (life, cache) = (Arc::clone(life), Arc::clone(&opened.cache));
+    Arc::new(move || readiness::judge(&life, &cache))
+}
+
+fn control(
+    opened: &Opened,
+    collector: &Arc<Collector>,
+    life: &Arc<Life>,
+    judge: &Judge,
+) -> Control {
+    let settings = Settings::new(
+        opened.options.source(),
+        opened.loaded.clone(),
+        Arc::clone(&opened.snapshot),
+        apply(opened),
+        opened.clock.wall(),
+    );
+    Control {
+        collector: Arc::clone(collector),
+        clock: Arc::clone(&opened.clock),
+        settings,
+        life: Arc::clone(life),
+        facts: Facts {
+            started: opened.clock.wall(),
+            ports: opened.bound.ports(),
+            admin: opened.bound.admin_address(),
+        },
+        readiness: Arc::clone(judge),
+    }
+}
+
+/// What keeps a record of its own besides the snapshot.
+fn apply(opened: &Opened) -> Apply {
+    let cache = Arc::clone(&opened.cache);
+    Box::new(move |records: &Records| {
+        let cutoff = u64::try_from(records.cache_ram_cache_cutoff).unwrap_or(0);
+        cache.set_ram_cutoff(cutoff);
+    })
+}
+
+fn pages(opened: &Opened, collector: &Arc<Collector>, judge: Judge) -> Pages {
+    let snapshot = Arc::clone(&opened.snapshot);
+    Pages {
+        collector: Arc::clone(collector),
+        clock: Arc::clone(&opened.clock),
+        readiness: judge,
+        is_host: Box::new(move |name| is_admin_host(&snapshot.load().records, name)),
+    }
+}
+
+/// Whether `proxy.config.admin.hosts` lists the name.
+fn is_admin_host(records: &Records, name: &str) -> bool {
+    let hosts = records.admin_hosts.as_deref().unwrap_or("");
+    let mut hosts = hosts.split_ascii_whitespace();
+    hosts.any(|host| host.eq_ignore_ascii_case(name))
+}
+
+fn shared(opened: &Opened, life: ProxyLife) -> Result<Shared, StartError> {
+    let records = &opened.loaded.records;
+    let mut log = LogOptions::from_records(records, opened.state.path().join("log"));
+    log.dir = opened.options.source().path(&log.dir);
+    let log = AccessLog::start(log).map_err(StartError::Log)?;
+    Ok(Shared {
+        snapshot: Arc::clone(&opened.snapshot),
+        registry: Arc::clone(&opened.registry),
+        clock: Arc::clone(&opened.clock),
+        life,
+        cache: Some(Arc::clone(&opened.cache)),
+        identity: Arc::new(identity()),
+        own: opened.bound.own().into(),
+        servers: Arc::default(),
+        log: Arc::new(log),
+    })
+}
+
+/// Who this process is in Via.
+fn identity() -> ViaIdentity {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let host = host.map(|name| name.trim().to_owned());
+    let word = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());
+    ViaIdentity {
+        alias: host.filter(word).unwrap_or_else(|| "strata".into()),
+        uuid: format!("{:016x}", system_u64()),
+        product: concat!("Strata/", env!("CARGO_PKG_VERSION")).into(),
+    }
+}
+
+async fn wait_for_cache(opened: &Opened) {
+    while opened.cache.status().readiness == CacheReadiness::Loading {
+        tokio::time::sleep(CACHE_POLL).await;
+    }
+}
+
+fn log_ready(opened: &Opened, ports: &[SocketAddr], admin: Option<SocketAddr>) {
+    let status = opened.cache.status();
+    let configured = &opened.loaded.storage.spans;
+    let volumes: BTreeSet<u8> = configured
+        .iter()
+        .map(|span| span.volume.unwrap_or(0))
+        .collect();
+    tracing::info!(
+        ?ports,
+        ?admin,
+        spans = status
+            .spans
+            .iter()
+            .filter(|span| span.tier.is_some())
+            .count(),
+        spans_configured = configured.len(),
+        ?volumes,
+        ram_bytes = status.ram.bytes_total,
+        generation = opened.snapshot.load().generation,
+        "ready"
+    );
+}

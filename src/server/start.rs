@@ -1,0 +1,197 @@
+//! The order in which a server starts, and what may stop it from starting.
+//!
+//! Files → state directory → ports → spans → user → threads. What needs root
+//! comes before the user is changed; threads come after.
+
+use super::cache_options::cache_options;
+use super::limits;
+use super::options::Options;
+use super::ports::{self, Bound, PortError};
+use super::privileges::{PrivilegeError, RunAs};
+use super::readiness;
+use super::running::Running;
+use super::serve;
+use super::state::{StateDir, StateError};
+use super::workers;
+use crate::base::clock::{Clock, SystemClock};
+use crate::cache::{Cache, SpanReport};
+use crate::config::Findings;
+use crate::config::records::{Records, Running as RunningValues};
+use crate::metrics::Registry;
+use crate::mgmt::load::{self, Loaded, Source};
+use crate::mgmt::socket::SocketError;
+use crate::proxy::Snapshot;
+use arc_swap::ArcSwap;
+use std::io;
+use std::sync::Arc;
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The files have errors; each is named with file, line and column.
+    #[error("{}", lines(.0))]
+    Config(Findings),
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The user to become.
+    #[error(transparent)]
+    Privilege(#[from] PrivilegeError),
+    /// Files that root made could not be given to that user.
+    #[error("cannot give the state directory to the server's user: {0}")]
+    Give(io::Error),
+    /// The control socket.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// A thread, or what it waits in.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// The access log.
+    #[error("access log: {0}")]
+    Log(io::Error),
+    /// `http.wait_for_cache` 2 or 3 wants spans that are not there.
+    #[error("proxy.config.http.wait_for_cache {wanted}: {}", refused.join("; "))]
+    Cache {
+        /// The record's value.
+        wanted: i64,
+        /// Why spans were refused.
+        refused: Vec<String>,
+    },
+}
+
+fn lines(found: &Findings) -> String {
+    let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+    errors.join("\n")
+}
+
+/// Reads and checks the files as a start would, and starts nothing.
+///
+/// # Errors
+///
+/// Everything found.
+pub fn verify(options: &Options) -> Result<Loaded, Findings> {
+    Ok(load_and_build(&options.source())?.0)
+}
+
+/// Empties the spans of the configuration, that are ours; nothing may run on
+/// them.
+///
+/// # Errors
+///
+/// `Config`, or `State` if a server runs.
+pub fn clear(options: &Options) -> Result<Vec<SpanReport>, StartError> {
+    let loaded = verify(options).map_err(StartError::Config)?;
+    let source = options.source();
+    let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
+    let mut cache_options = cache_options(&source, &loaded, state.path().to_owned());
+    cache_options.clear = true;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let (cache, reports) = Cache::open(cache_options, clock, &Registry::new());
+    serve::runtime()?.block_on(cache.shutdown());
+    Ok(reports)
+}
+
+/// What is there before any thread of ours is.
+pub(super) struct Opened {
+    pub(super) options: Options,
+    pub(super) loaded: Loaded,
+    pub(super) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(super) state: StateDir,
+    pub(super) bound: Bound,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) cache: Arc<Cache>,
+}
+
+/// Starts a server.
+///
+/// # Errors
+///
+/// Whatever keeps it from serving as configured; nothing is left behind but
+/// the state directory.
+pub fn start(options: Options) -> Result<Running, StartError> {
+    let source = options.source();
+    let (loaded, snapshot) = load_all(&source)?;
+    let run_as = run_as(&options, &loaded.records)?;
+    raise_limits();
+    let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
+    let threads = workers::count(&loaded.records);
+    let bound = ports::bind(&loaded, options.port, threads)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let registry = Registry::new();
+    let cache = open_cache(&source, &loaded, &state, (&clock, &registry))?;
+    run_as.give(state.path()).map_err(StartError::Give)?;
+    run_as.become_it()?;
+    let opened = Opened {
+        options,
+        loaded,
+        snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
+        state,
+        bound,
+        clock,
+        registry,
+        cache,
+    };
+    serve::serve(opened)
+}
+
+fn load_and_build(source: &Source) -> Result<(Loaded, Snapshot), Findings> {
+    let mut loaded = load::load(source, &RunningValues::new())?;
+    let (snapshot, warnings) = load::build(&loaded, 1)?;
+    loaded.warnings.extend(warnings);
+    Ok((loaded, snapshot))
+}
+
+fn load_all(source: &Source) -> Result<(Loaded, Snapshot), StartError> {
+    let all = load_and_build(source).map_err(StartError::Config)?;
+    for warning in &all.0.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(all)
+}
+
+fn run_as(options: &Options, records: &Records) -> Result<RunAs, StartError> {
+    if !options.change_user {
+        return Ok(RunAs::Unchanged);
+    }
+    let run_as = RunAs::resolve(&records.admin_user_id)?;
+    match &run_as {
+        RunAs::StayRoot => tracing::warn!("stays root, by proxy.config.admin.user_id #-1"),
+        RunAs::User { name, .. } => tracing::info!(user = name, "gives up root for"),
+        RunAs::Unchanged => {}
+    }
+    Ok(run_as)
+}
+
+fn raise_limits() {
+    match limits::raise_open_files() {
+        Ok(limit) => tracing::debug!(limit, "open files"),
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
+}
+
+fn open_cache(
+    source: &Source,
+    loaded: &Loaded,
+    state: &StateDir,
+    (clock, registry): (&Arc<dyn Clock>, &Arc<Registry>),
+) -> Result<Arc<Cache>, StartError> {
+    let options = cache_options(source, loaded, state.path().to_owned());
+    let spans = options.spans.len();
+    let (cache, reports) = Cache::open(options, Arc::clone(clock), registry);
+    readiness::log_spans(&reports);
+    let refused = readiness::refused(&reports);
+    let wanted = loaded.records.http_wait_for_cache;
+    let fails = match wanted {
+        2 => spans > 0 && refused.len() == spans,
+        3 => !refused.is_empty(),
+        _ => false,
+    };
+    if fails {
+        return Err(StartError::Cache { wanted, refused });
+    }
+    Ok(cache)
+}

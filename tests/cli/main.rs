@@ -1,0 +1,8 @@
+//! The programs as an operator runs them: real binaries, real files.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod admin;
+mod reload;
+mod settings;
+mod start;
+mod support;

@@ -1,0 +1,79 @@
+//! A reload takes all files or none.
+
+use crate::support::Config;
+use std::fmt::Write;
+
+/// Rules for this many hosts.
+fn rules(count: usize) -> String {
+    let mut text = String::new();
+    for n in 0..count {
+        writeln!(text, "map http://h{n}.example/ http://o{n}.example/").unwrap();
+    }
+    text
+}
+
+#[test]
+fn one_bad_line_among_ten_thousand_rules_changes_nothing_and_is_named() {
+    let config = Config::new("");
+    let _server = config.start();
+    let cutoff = "proxy.config.cache.ram_cache_cutoff";
+    let records = config.read("records.config");
+    config.write(
+        "records.config",
+        &format!("{records}CONFIG {cutoff} INT 40\n"),
+    );
+    let mut bad: Vec<String> = rules(10_000).lines().map(str::to_owned).collect();
+    bad[8_499] = "map http://broken.example/ htp://o.example/".into();
+    config.write("remap.config", &bad.join("\n"));
+
+    for ran in [config.line(&["-x"]), config.ctl(&["config", "reload"])] {
+        assert_ne!(ran.code(), 0);
+        assert!(
+            ran.err().contains("remap.config:8500:28: "),
+            "{}",
+            ran.err()
+        );
+    }
+    assert_eq!(config.line(&["-r", cutoff]).ok(), "4194304\n");
+    assert_eq!(
+        config.line(&["-r", "strata.config.reload_failures"]).ok(),
+        "2\n"
+    );
+    assert_eq!(config.line(&["-r", "strata.config.generation"]).ok(), "1\n");
+
+    config.write("remap.config", &rules(10_000));
+    assert_eq!(config.line(&["-x"]).ok(), "");
+    assert_eq!(config.line(&["-r", cutoff]).ok(), "40\n");
+    assert_eq!(config.line(&["-r", "strata.config.reloads"]).ok(), "1\n");
+}
+
+#[test]
+fn a_reload_says_what_holds_now_and_what_waits_for_a_restart() {
+    let config = Config::new("");
+    let _server = config.start();
+    config.write("remap.config", "map http://c.example/ http://d.example/\n");
+    config.write("storage.config", "span 64M tier=fast\n");
+    let answer = config.ctl(&["config", "reload"]).ok();
+    assert!(answer.contains("in force: remap.config\n"), "{answer}");
+    assert!(
+        answer.contains("at the next restart: storage.config\n"),
+        "{answer}"
+    );
+    let json = config.ctl(&["config", "status", "-f", "json"]).ok();
+    let status: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(status["generation"], 2);
+}
+
+#[test]
+fn verify_names_the_fault_and_counts_as_no_reload() {
+    let config = Config::new("");
+    let _server = config.start();
+    config.write("remap.config", "mpa http://c.example/ http://d.example/\n");
+    let ran = config.ctl(&["config", "verify"]);
+    assert_eq!(ran.code(), 2);
+    assert!(ran.err().contains("remap.config:1:1: "), "{}", ran.err());
+    assert_eq!(
+        config.line(&["-r", "strata.config.reload_failures"]).ok(),
+        "0\n"
+    );
+}

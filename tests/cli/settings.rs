@@ -1,0 +1,152 @@
+//! Records and metrics from the command line.
+
+use crate::support::Config;
+
+const CUTOFF: &str = "proxy.config.cache.ram_cache_cutoff";
+
+#[test]
+fn a_value_set_by_traffic_line_holds_at_once_and_after_a_restart() {
+    let config = Config::new(&format!("# ours\nCONFIG {CUTOFF} INT 4M # was 1M\n"));
+    let server = config.start();
+    assert_eq!(config.line(&["-s", CUTOFF, "-v", "40"]).ok(), "");
+    assert_eq!(config.line(&["-r", CUTOFF]).ok(), "40\n");
+    let text = config.read("records.config");
+    assert!(text.contains("# ours\n"), "{text}");
+    assert!(
+        text.contains(&format!("CONFIG {CUTOFF} INT 40 # was 1M\n")),
+        "{text}"
+    );
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    let _again = config.start();
+    assert_eq!(config.line(&["-r", CUTOFF]).ok(), "40\n");
+}
+
+#[test]
+fn a_running_value_is_lost_with_the_process_and_written_nowhere() {
+    let config = Config::new("");
+    let before = config.read("records.config");
+    let server = config.start();
+    let said = config.ctl(&["config", "set", CUTOFF, "41"]).ok();
+    assert_eq!(said, format!("set {CUTOFF}, restart is not required\n"));
+    let shown = config.ctl(&["config", "get", CUTOFF]).ok();
+    assert_eq!(shown, format!("{CUTOFF}: 41\n"));
+    assert_eq!(config.read("records.config"), before);
+    drop(server);
+    let _again = config.start();
+    assert_eq!(config.line(&["-r", CUTOFF]).ok(), "4194304\n");
+}
+
+#[test]
+fn wrong_names_and_values_fail_with_the_text_of_4_2_and_change_nothing() {
+    let config = Config::new("");
+    let before = config.read("records.config");
+    let _server = config.start();
+    for (name, value) in [
+        (CUTOFF, "-1"),
+        (CUTOFF, "many"),
+        ("proxy.config.nothing", "1"),
+    ] {
+        let ran = config.line(&["-s", name, "-v", value]);
+        assert_eq!((ran.code(), ran.out().as_str()), (1, ""));
+        assert!(
+            ran.err()
+                .contains("Please correct your variable name and|or value")
+        );
+    }
+    assert_eq!(config.line(&["-s", CUTOFF]).code(), 1);
+    assert_eq!(config.line(&["-r", "proxy.config.nothing"]).code(), 1);
+    assert_eq!(config.read("records.config"), before);
+}
+
+#[test]
+fn match_prints_name_and_value_of_records_and_metrics() {
+    let config = Config::new("");
+    let _server = config.start();
+    let out = config.line(&["-m", "ram_cache_cutoff|^ssdhit$"]).ok();
+    assert_eq!(out, format!("{CUTOFF} 4194304\nssdhit 0.000000\n"));
+    let metric = config.ctl(&["metric", "match", "^ssdhit$"]).ok();
+    assert_eq!(metric, "ssdhit 0.000000\n");
+}
+
+#[test]
+fn every_name_that_tsar_reads_has_a_value() {
+    let config = Config::new("");
+    let _server = config.start();
+    for name in TSAR {
+        let value = config.line(&["-r", name]).ok();
+        assert!(value.trim().parse::<f64>().is_ok(), "{name}: {value}");
+    }
+}
+
+#[test]
+fn counters_are_zeroed_one_by_one_and_together() {
+    let config = Config::new("");
+    let _server = config.start();
+    let requests = "strata.control.requests";
+    assert_ne!(config.line(&["-r", requests]).ok(), "0\n");
+    assert_eq!(config.line(&["-z", requests]).ok(), "");
+    assert_eq!(config.line(&["-r", requests]).ok(), "1\n");
+    assert_eq!(config.line(&["-c"]).ok(), "");
+    assert_eq!(config.line(&["-r", requests]).ok(), "1\n");
+    assert_eq!(config.line(&["-z", "proxy.process.nothing"]).code(), 1);
+}
+
+#[test]
+fn without_a_server_commands_fail_and_status_says_off() {
+    let config = Config::new("");
+    let ran = config.line(&["-r", CUTOFF]);
+    assert_eq!((ran.code(), ran.out().as_str()), (1, ""));
+    assert!(ran.err().starts_with("traffic_line: no server answers on "));
+    assert_eq!(config.line(&["--status"]).out(), "Proxy -- off\n");
+    assert_eq!(config.ctl(&["server", "status"]).code(), 2);
+    let _server = config.start();
+    assert_eq!(config.line(&["--status"]).ok(), "Proxy -- on\n");
+}
+
+/// What the modules of tsar ask for, by `mod_ts_*.c`.
+const TSAR: &[&str] = &[
+    "proxy.node.bandwidth_hit_ratio_avg_10s",
+    "proxy.node.cache_hit_mem_ratio_avg_10s",
+    "proxy.node.cache_hit_ratio_avg_10s",
+    "proxy.node.http.origin_server_total_response_bytes",
+    "proxy.node.http.user_agent_total_response_bytes",
+    "proxy.node.http.user_agents_total_transactions_count",
+    "proxy.process.cache.bytes_used",
+    "proxy.process.cache.direntries.used",
+    "proxy.process.cache.ram.read.success",
+    "proxy.process.cache.ram_cache.bytes_used",
+    "proxy.process.cache.read.success",
+    "proxy.process.cache.ssd.read.success",
+    "proxy.process.http.200_responses",
+    "proxy.process.http.206_responses",
+    "proxy.process.http.301_responses",
+    "proxy.process.http.302_responses",
+    "proxy.process.http.304_responses",
+    "proxy.process.http.400_responses",
+    "proxy.process.http.403_responses",
+    "proxy.process.http.404_responses",
+    "proxy.process.http.500_responses",
+    "proxy.process.http.502_responses",
+    "proxy.process.http.503_responses",
+    "proxy.process.http.504_responses",
+    "proxy.process.http.current_active_client_connections",
+    "proxy.process.http.current_cache_connections",
+    "proxy.process.http.current_client_connections",
+    "proxy.process.http.current_client_transactions",
+    "proxy.process.http.current_server_connections",
+    "proxy.process.http.current_server_transactions",
+    "proxy.process.http.incoming_requests",
+    "proxy.process.http.missing_host_hdr",
+    "proxy.process.http.outgoing_requests",
+    "proxy.process.http.total_client_connections",
+    "proxy.process.http.total_server_connections",
+    "proxy.process.http.total_transactions_time",
+    "proxy.process.http.transaction_counts.errors.aborts",
+    "proxy.process.http.transaction_counts.errors.connect_failed",
+    "proxy.process.http.transaction_counts.errors.early_hangups",
+    "proxy.process.http.transaction_counts.errors.empty_hangups",
+    "proxy.process.http.transaction_counts.errors.other",
+    "proxy.process.http.transaction_counts.errors.pre_accept_hangups",
+    "proxy.process.net.connections_currently_open",
+];

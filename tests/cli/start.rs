@@ -1,0 +1,119 @@
+//! Starting, stopping, and what stands in the way.
+
+use crate::support::{Config, exchange, exists};
+
+#[test]
+fn sigterm_and_sigint_and_a_command_end_with_code_zero() {
+    for how in ["-TERM", "-INT", "traffic_line", "traffic_ctl"] {
+        let config = Config::new("");
+        let server = config.start();
+        match how {
+            "traffic_line" => assert_eq!(config.line(&["-S"]).ok(), ""),
+            "traffic_ctl" => assert_eq!(config.ctl(&["server", "stop"]).ok(), ""),
+            signal => server.signal(signal),
+        }
+        let (code, log) = server.ended();
+        assert_eq!(code, 0, "{how}: {log}");
+        assert!(!exists(&config.path("var/control.sock")));
+    }
+}
+
+#[test]
+fn a_second_server_on_the_state_directory_names_it_and_the_first() {
+    let config = Config::new("");
+    let server = config.start();
+    let error = config.start_fails(&[]);
+    assert!(error.contains("is in use by another server"), "{error}");
+    assert!(
+        error.contains(&format!("process {}", server.id())),
+        "{error}"
+    );
+    assert_eq!(config.line(&["--status"]).ok(), "Proxy -- on\n");
+}
+
+#[test]
+fn a_second_server_on_a_port_names_it() {
+    let first = Config::new("");
+    let server = first.start();
+    let port = server.port().port();
+    let second = Config::new("");
+    let records = second.read("records.config");
+    let records = records.replace(
+        "127.0.0.1:0\nCONFIG proxy.config.admin.l",
+        &format!("127.0.0.1:{port}\nCONFIG proxy.config.admin.l"),
+    );
+    second.write("records.config", &records);
+    let error = second.start_fails(&[]);
+    assert!(
+        error.contains(&format!("port {port} on 127.0.0.1")),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_bad_file_refuses_the_start_with_every_error() {
+    let config = Config::new("CONFIG proxy.config.http.cache.http INT 9\n");
+    config.write(
+        "remap.config",
+        "map http://a.example/ http://b.example/\nmpa\n",
+    );
+    for args in [&[][..], &["-C", "verify_config"]] {
+        let error = config.start_fails(args);
+        assert!(error.contains("records.config:4:"), "{error}");
+        assert!(error.contains("remap.config:2:1: "), "{error}");
+    }
+}
+
+#[test]
+fn good_files_verify_without_a_trace() {
+    let config = Config::new("");
+    let ran = config.run(
+        env!("CARGO_BIN_EXE_traffic_server"),
+        &["-C", "verify_config"],
+    );
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+    assert!(!exists(&config.path("var")));
+}
+
+#[test]
+fn a_drained_server_refuses_connections_and_still_answers_operators() {
+    let config = Config::new("");
+    let server = config.start();
+    assert_eq!(config.ctl(&["server", "drain"]).ok(), "");
+    assert_eq!(
+        config.line(&["-r", "proxy.node.config.draining"]).ok(),
+        "1\n"
+    );
+    let answer = crate::support::get(server.admin(), "/readyz", "localhost");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+}
+
+#[test]
+fn an_unknown_user_refuses_the_start_of_root() {
+    let config = Config::new("CONFIG proxy.config.admin.user_id STRING no-such-user\n");
+    if !nix::unistd::geteuid().is_root() {
+        let server = config.start();
+        server.signal("-TERM");
+        assert_eq!(server.ended().0, 0, "only root changes users");
+        return;
+    }
+    let error = config.start_fails(&[]);
+    assert!(error.contains("no user \"no-such-user\""), "{error}");
+}
+
+#[test]
+fn a_request_without_a_rule_is_answered() {
+    let config = Config::new("");
+    let server = config.start();
+    let head = "GET / HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
+    let answer = exchange(server.port(), head);
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    assert_eq!(
+        config
+            .line(&["-r", "proxy.process.http.incoming_requests"])
+            .ok(),
+        "1\n"
+    );
+}

@@ -1,0 +1,192 @@
+//! A server process on a configuration of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// How long a server may take to be ready, or to stop.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What every configuration begins with: ports that the system chooses, and no
+/// change of user, so that root can run the tests.
+const RECORDS: &str = "\
+CONFIG proxy.config.http.server_ports STRING ip-in=127.0.0.1:0
+CONFIG proxy.config.admin.listen STRING 127.0.0.1:0
+CONFIG proxy.config.admin.user_id STRING #-1
+";
+
+/// A directory of configuration files.
+pub(crate) struct Config {
+    dir: tempfile::TempDir,
+}
+
+impl Config {
+    /// The usual records and these more, and one rule.
+    pub(crate) fn new(records: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Self { dir };
+        config.write("records.config", &format!("{RECORDS}{records}"));
+        config.write("remap.config", "map http://a.example/ http://b.example/\n");
+        config.write("storage.config", "");
+        config
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Runs one of the programs to its end.
+    pub(crate) fn run(&self, program: &str, args: &[&str]) -> Ran {
+        Ran(self.command(program).args(args).output().unwrap())
+    }
+
+    pub(crate) fn line(&self, args: &[&str]) -> Ran {
+        self.run(env!("CARGO_BIN_EXE_traffic_line"), args)
+    }
+
+    pub(crate) fn ctl(&self, args: &[&str]) -> Ran {
+        self.run(env!("CARGO_BIN_EXE_traffic_ctl"), args)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.arg("--config").arg(self.dir.path());
+        command.current_dir(self.dir.path());
+        command
+    }
+
+    /// Starts a server and waits until it says that it is ready.
+    pub(crate) fn start(&self) -> Server {
+        let mut process = self
+            .command(env!("CARGO_BIN_EXE_traffic_server"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let mut ready = String::new();
+        while !ready.contains(" ready ") {
+            ready.clear();
+            assert_ne!(log.read_line(&mut ready).unwrap(), 0, "it ended: {ready}");
+        }
+        Server {
+            process,
+            log,
+            ready,
+        }
+    }
+
+    /// Tries to start a server that must fail; its standard error.
+    pub(crate) fn start_fails(&self, args: &[&str]) -> String {
+        let ran = self.run(env!("CARGO_BIN_EXE_traffic_server"), args);
+        assert_eq!(ran.code(), 1, "{}", ran.err());
+        ran.err()
+    }
+}
+
+/// A program that has ended.
+pub(crate) struct Ran(Output);
+
+impl Ran {
+    pub(crate) fn code(&self) -> i32 {
+        self.0.status.code().unwrap()
+    }
+
+    pub(crate) fn out(&self) -> String {
+        String::from_utf8(self.0.stdout.clone()).unwrap()
+    }
+
+    pub(crate) fn err(&self) -> String {
+        String::from_utf8(self.0.stderr.clone()).unwrap()
+    }
+
+    /// Standard output of a program that must have succeeded in silence.
+    pub(crate) fn ok(&self) -> String {
+        assert_eq!((self.code(), self.err().as_str()), (0, ""));
+        self.out()
+    }
+}
+
+/// A running server; killed when dropped.
+pub(crate) struct Server {
+    process: Child,
+    log: BufReader<std::process::ChildStderr>,
+    ready: String,
+}
+
+impl Server {
+    /// The first port of `ports=[…]` in the readiness line.
+    pub(crate) fn port(&self) -> SocketAddr {
+        self.address("ports=[")
+    }
+
+    /// The admin listener in the readiness line.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        self.address("admin=Some(")
+    }
+
+    fn address(&self, before: &str) -> SocketAddr {
+        let (_, rest) = self.ready.split_once(before).unwrap();
+        let end = rest.find([']', ')', ',']).unwrap();
+        rest.get(..end).unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a signal by its number.
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end: exit code, and the log since it was ready.
+    pub(crate) fn ended(mut self) -> (i32, String) {
+        let mut log = String::new();
+        self.log.read_to_string(&mut log).unwrap();
+        let status = self.process.wait().unwrap();
+        (status.code().unwrap_or(-1), log)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already, which is what most tests wait for.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// Sends a request head and reads to the end of the connection.
+pub(crate) fn exchange(address: SocketAddr, head: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// GET of an admin page under a Host.
+pub(crate) fn get(address: SocketAddr, path: &str, host: &str) -> String {
+    exchange(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+    )
+}
+
+/// Whether two paths name one file, links followed.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.try_exists().unwrap()
+}
