@@ -10,7 +10,7 @@ http_background_fill_active_timeout: int = 0, "proxy.config.http.background_fill
 /// Part of the body that must have come for a fill to go on without its client.
 http_background_fill_completed_threshold: float = 0.0, "proxy.config.http.background_fill_completed_threshold", ratio(0.0, 1.0), Reload, Rule, Ignored;
 /// Responses to requests with cookies: 0 none is stored, 1 any type, 2 only images, 3 all but text, 4 as 3, and text without Set-Cookie or with `public`.
-http_cache_cache_responses_to_cookies: int = 1, "proxy.config.http.cache.cache_responses_to_cookies", between(0, 4), Reload, Rule, Ignored;
+http_cache_cache_responses_to_cookies: int = 1, "proxy.config.http.cache.cache_responses_to_cookies", between(0, 4), Reload, Rule, Honoured;
 /// 0 stores nothing for URLs that look dynamic.
 http_cache_cache_urls_that_look_dynamic: int = 1, "proxy.config.http.cache.cache_urls_that_look_dynamic", FLAG, Reload, Rule, Honoured;
 /// Seconds before the expiry below which an early refresh may happen always.
