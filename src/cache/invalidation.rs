@@ -7,4 +7,4 @@ mod rules;
 mod state;
 
 pub(super) use rules::Rules;
-pub(super) use state::State;
+pub(super) use state::{State, StateError};

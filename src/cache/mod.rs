@@ -10,10 +10,13 @@ mod invalidation;
 pub mod key;
 pub mod object;
 pub mod options;
+mod placement;
 pub mod ram;
+mod span;
 pub mod store;
 pub mod stripe;
 pub mod tier;
+mod volume;
 
 pub use inspect::{CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus};
 pub use key::CacheKey;
@@ -22,5 +25,5 @@ pub use object::{
     PurgeError,
 };
 pub use options::{AioMode, CacheOptions, RamOptions, SpanOptions};
-pub use store::Cache;
+pub use store::{Cache, SpanCommandError};
 pub use tier::{SpanTier, Tier};

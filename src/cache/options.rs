@@ -41,7 +41,7 @@ impl SpanOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RamOptions {
     /// Bytes, overhead included (`ram_cache.size`); `None` sizes it from the
-    /// stripes' directories: ten times their bytes.
+    /// stripes' directories: ten times their bytes, at least 32 MiB.
     pub size: Option<u64>,
     /// Bodies of this many bytes or more never enter; 0 is no limit
     /// (`ram_cache_cutoff`).

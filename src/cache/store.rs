@@ -4,66 +4,74 @@
 //! memory work only. So a copy that was read before a change never gets a
 //! place after it.
 
+mod admin;
 mod counters;
+mod find;
+mod keep;
+mod open;
 mod slots;
 mod thread;
 
-use super::inspect::{CacheStatus, Readiness, SpanReport};
-use super::invalidation::Rules;
+pub use admin::SpanCommandError;
+pub(super) use counters::Counters;
+
+use super::inspect::SpanReport;
+use super::invalidation::{Rules, State};
 use super::object::{CopyRef, Hit, Miss, NewObject, NotStored, ObjectWriter, PurgeError, Stored};
 use super::options::CacheOptions;
-use super::ram::{Admission, RamCache};
+use super::ram::{RamCache, RamValue};
+use super::volume::{LiveStripe, Volume};
 use super::{CacheKey, Tier};
 use crate::base::clock::Clock;
-use crate::base::size::MIB;
 use crate::metrics::{Metric, Registry};
 use bytes::Bytes;
-use counters::Counters;
+use keep::Deferred;
+use open::SpanEntry;
+use parking_lot::Mutex;
 use slots::Slots;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
 use thread::CacheThread;
-
-/// The RAM cache's size when nobody sets it and there is no directory to
-/// derive it from, in bytes.
-const RAM_ALONE: u64 = 256 * MIB;
-/// Longest metadata, in bytes.
-const META_MAX: usize = 128 << 10;
 
 /// The cache: RAM above the fast tier above the capacity tier. Shared by all
 /// threads.
-#[derive(Debug)]
 pub struct Cache {
+    me: Weak<Self>,
     ram: RamCache<Arc<Stored>>,
     rules: Rules,
+    state: State,
     slots: Slots,
-    counters: Counters,
+    counters: Arc<Counters>,
     thread: CacheThread,
+    clock: Arc<dyn Clock>,
     options: CacheOptions,
+    spans: Mutex<Vec<SpanEntry>>,
+    volume: Volume,
+    deferred: Mutex<HashMap<u128, Deferred>>,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("volume", &self.volume)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Cache {
     /// Opens the cache over the spans of `options`. A span that can't be used
     /// is left out and reported, it never fails the opening; without spans the
-    /// cache is in RAM only. Blocks while spans are opened.
+    /// cache is in RAM only, and with spans of which none is usable it holds
+    /// nothing. Blocks while spans are opened; their directories are read
+    /// behind its back.
     #[must_use]
     pub fn open(
         options: CacheOptions,
         clock: Arc<dyn Clock>,
         registry: &Registry,
     ) -> (Arc<Self>, Vec<SpanReport>) {
-        drop(clock);
-        let state = thread::open_state(options.state_dir.as_deref());
-        let unfinished = state.unfinished_purges().unwrap_or_default();
-        let cache = Arc::new_cyclic(|cache| Self {
-            ram: RamCache::new(options.ram.size.unwrap_or(RAM_ALONE), &options.ram),
-            rules: Rules::new(state.epoch, &unfinished),
-            slots: Slots::new(),
-            counters: Counters::new(registry),
-            thread: CacheThread::start(cache.clone(), state),
-            options,
-        });
-        cache.publish();
-        (cache, Vec::new())
+        open::open(options, clock, registry)
     }
 
     /// What the RAM cache holds under `key`: no I/O, no waiting, nothing
@@ -76,7 +84,7 @@ impl Cache {
             return None;
         }
         self.counters.read(Tier::Ram, stored.kind);
-        Some(Hit::in_memory(stored, Tier::Ram))
+        Some(Hit::of(stored, Tier::Ram))
     }
 
     /// What the fastest tier that holds `key` has under it: at most one read
@@ -89,8 +97,14 @@ impl Cache {
             return Ok(hit);
         }
         self.counters.add(Metric::CacheRamCacheMisses, 1);
-        self.counters.add(Metric::CacheReadFailure, 1);
-        Err(Miss::Absent)
+        self.counters.add(Metric::CacheReadActive, 1);
+        let found = self.read_devices(key).await;
+        self.counters.sub(Metric::CacheReadActive, 1);
+        match &found {
+            Ok(hit) => self.counters.read(hit.tier, hit.kind),
+            Err(_) => self.counters.add(Metric::CacheReadFailure, 1),
+        }
+        found
     }
 
     /// The epoch of now: to be taken before the request that a fill stores
@@ -125,10 +139,13 @@ impl Cache {
     }
 
     /// Takes `key` out of every tier, at once, and refuses the fills of it
-    /// that are under way (RFC 9111, section 4.4).
+    /// that are under way (RFC 9111, section 4.4). Durable within a second.
     pub fn remove(&self, key: &CacheKey) {
-        let found = self.invalidate(key.hash()).1;
-        self.counters.remove(found);
+        let gone = self.invalidate(key);
+        self.counters.remove(gone.found);
+        if !gone.known_everywhere {
+            self.thread.free_later(key.hash());
+        }
     }
 
     /// Takes `key` out of every tier for good: it does not come back after a
@@ -138,14 +155,21 @@ impl Cache {
     /// `State` when that could not be made durable (it is gone from memory
     /// all the same), `Closed` after a shutdown.
     pub async fn purge(&self, key: &CacheKey) -> Result<bool, PurgeError> {
-        let (epoch, found) = self.invalidate(key.hash());
-        self.thread.begin_purge(key.hash(), epoch).await?;
+        let gone = self.invalidate(key);
+        let found = gone.found;
         self.counters.remove(found);
+        self.thread.begin_purge(key.hash(), gone).await?;
         Ok(found)
     }
 
-    /// Writes what waits to be written; returns when it is on the devices.
+    /// Writes what waits to be written; returns when it has been written to
+    /// the devices.
     pub async fn sync(&self) {
+        self.place_deferred();
+        for stripe in self.volume.stripes() {
+            stripe.flush().await;
+        }
+        self.place_deferred();
         self.publish();
     }
 
@@ -154,17 +178,8 @@ impl Cache {
     pub async fn shutdown(&self) {
         self.sync().await;
         self.thread.stop().await;
-    }
-
-    /// The state of the cache at this moment.
-    #[must_use]
-    pub fn status(&self) -> CacheStatus {
-        CacheStatus {
-            readiness: Readiness::Ready,
-            spans: Vec::new(),
-            ram: self.ram.status(),
-            epoch: self.rules.epoch(),
-            rules: self.rules.len(),
+        for stripe in self.volume.stripes() {
+            stripe.close().await;
         }
     }
 
@@ -181,17 +196,24 @@ impl Cache {
         self.publish();
     }
 
-    /// Sets the gauges of the cache's metrics to what holds now.
-    pub fn publish(&self) {
-        let ram = self.ram.status();
-        self.counters
-            .set(Metric::CacheRamCacheTotalBytes, ram.bytes_total);
-        self.counters
-            .set(Metric::CacheRamCacheBytesUsed, ram.bytes_used);
+    /// Bytes of a full body fragment.
+    pub(super) const fn fragment_bytes(&self) -> u32 {
+        self.options.target_fragment_size
     }
 
-    pub(super) fn fragment_bytes(&self) -> usize {
-        usize::try_from(self.options.target_fragment_size).unwrap_or(usize::MAX)
+    /// Whether the RAM cache would take a body of this length.
+    pub(super) fn ram_takes(&self, body_len: u64) -> bool {
+        self.ram.takes_body(body_len)
+    }
+
+    /// The stripe that an object under `key` is stored on; `None` where there
+    /// is only RAM.
+    pub(super) fn owner(&self, key: &CacheKey) -> Result<Option<Arc<LiveStripe>>, NotStored> {
+        if self.options.spans.is_empty() {
+            return Ok(None);
+        }
+        let owner = self.volume.owner(key.place()).ok_or(NotStored::NoSpan)?;
+        Ok(Some(owner))
     }
 
     pub(super) fn count_write(&self, outcome: Result<(), NotStored>) {
@@ -202,59 +224,21 @@ impl Cache {
         self.counters.sub(Metric::CacheWriteActive, 1);
     }
 
-    /// Whether a body of this length can be stored at all.
-    pub(super) fn check_length(&self, body_len: u64) -> Result<(), NotStored> {
-        let limit = self.options.max_doc_size;
-        if (limit != 0 && body_len > limit) || !self.ram.takes_body(body_len) {
-            return Err(NotStored::TooLarge);
-        }
-        Ok(())
-    }
-
-    /// Makes a complete object the newest one under its key.
-    pub(super) fn put(&self, stored: Stored) -> Result<(), NotStored> {
-        let hash = stored.key.hash();
+    /// Gives the RAM cache a body that was read from a device, if the copy is
+    /// still the newest.
+    pub(super) fn admit_read(&self, stored: &Arc<Stored>, chunks: &[Bytes]) {
+        let (hash, body_len) = (stored.key.hash(), stored.body_len());
+        let Some(home) = stored
+            .home
+            .as_ref()
+            .filter(|_| self.ram.takes_body(body_len))
+        else {
+            return;
+        };
         let _slot = self.slots.lock(hash);
-        if self.rules.kills_fill(hash, stored.epoch) {
-            return Err(NotStored::Invalidated);
+        if home.stripe.holds(hash, home.entry) {
+            self.ram.insert(hash, Arc::new(stored.compact(chunks)));
         }
-        self.admit(stored)
-    }
-
-    fn check_new(&self, object: &NewObject) -> Result<(), NotStored> {
-        if object.meta.len() > META_MAX {
-            return Err(NotStored::MetaTooLong);
-        }
-        self.check_length(object.body_len.unwrap_or(0))
-    }
-
-    fn refresh_copy(&self, copy: &CopyRef, key: &CacheKey, meta: Bytes) -> Result<(), NotStored> {
-        if meta.len() > META_MAX {
-            return Err(NotStored::MetaTooLong);
-        }
-        let epoch = self.rules.epoch();
-        let _slot = self.slots.lock(key.hash());
-        let current = self.ram.peek(key.hash()).ok_or(NotStored::Replaced)?;
-        if !Arc::ptr_eq(&current, &copy.0) {
-            return Err(NotStored::Replaced);
-        }
-        self.admit(current.with_meta(meta, epoch))
-    }
-
-    fn admit(&self, stored: Stored) -> Result<(), NotStored> {
-        let hash = stored.key.hash();
-        match self.ram.insert(hash, Arc::new(stored)) {
-            Admission::Admitted => Ok(()),
-            Admission::Cutoff | Admission::TooLarge => Err(NotStored::TooLarge),
-            Admission::FirstSight => Err(NotStored::FirstSight),
-        }
-    }
-
-    /// Takes a key out; the epoch of the rule, and whether it was there.
-    fn invalidate(&self, hash: u128) -> (u64, bool) {
-        let _slot = self.slots.lock(hash);
-        let epoch = self.rules.add(hash);
-        (epoch, self.ram.remove(hash).is_some())
     }
 }
 

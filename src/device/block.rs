@@ -41,7 +41,7 @@ fn geometry(file: &File, request: &OpenRequest) -> nix::Result<DeviceGeometry> {
         forced => forced,
     };
     Ok(DeviceGeometry {
-        bytes: request.size.map_or(bytes, |size| size.min(bytes)),
+        bytes,
         sector,
         physical: physical.max(sector),
     })

@@ -34,15 +34,12 @@ pub(super) fn open(request: &OpenRequest) -> Result<Handle, OpenError> {
     if let Some(size) = size {
         reserve(request, &file, size)?;
     }
-    let bytes = file.metadata().map_err(|error| failed(request, &error))?;
-    let bytes = request
-        .size
-        .map_or(bytes.len(), |size| size.min(bytes.len()));
+    let metadata = file.metadata().map_err(|error| failed(request, &error))?;
     Ok(Handle {
         rotational: rotational(&file),
         file,
         geometry: DeviceGeometry {
-            bytes,
+            bytes: metadata.len(),
             sector: if direct { DIRECT_SECTOR } else { 1 },
             physical: request.force_sector.max(DIRECT_SECTOR),
         },

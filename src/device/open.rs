@@ -15,7 +15,7 @@ const FILE_IN_DIRECTORY: &str = "cache.db";
 pub struct OpenRequest {
     /// A block device, a file, or a directory.
     pub path: PathBuf,
-    /// Bytes: needed to create a file, else a cap.
+    /// Bytes of the file if it must be created.
     pub size: Option<u64>,
     /// I/O threads, at least one.
     pub threads: usize,

@@ -57,6 +57,11 @@ impl Rules {
         epoch
     }
 
+    /// Whether a copy under `key` with this epoch is dead.
+    pub(crate) fn kills(&self, key: u128, epoch: u64) -> bool {
+        self.table.read().kills(key, epoch)
+    }
+
     /// Whether a fill of `key` that began at `epoch` must not be stored. A
     /// fill that is older than every rule remembered is refused to be safe.
     pub(crate) fn kills_fill(&self, key: u128, epoch: u64) -> bool {

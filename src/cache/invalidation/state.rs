@@ -28,6 +28,7 @@ pub(crate) enum StateError {
 pub(crate) struct State {
     db: sled::Db,
     purges: sled::Tree,
+    offline: sled::Tree,
     /// Names the installation.
     pub(crate) instance: u128,
     /// Counts the starts.
@@ -61,6 +62,7 @@ impl State {
         db.flush()?;
         Ok(Self {
             purges: db.open_tree("purges")?,
+            offline: db.open_tree("offline")?,
             db,
             instance,
             run,
@@ -124,6 +126,28 @@ impl State {
         }
         Ok(purges)
     }
+
+    /// Remembers whether a span is kept offline.
+    ///
+    /// # Errors
+    /// When it can't be made durable.
+    pub(crate) fn set_offline(&self, span: u128, offline: bool) -> Result<(), StateError> {
+        if offline {
+            self.offline.insert(span.to_le_bytes(), &[1])?;
+        } else {
+            self.offline.remove(span.to_le_bytes())?;
+        }
+        self.db.flush()?;
+        Ok(())
+    }
+
+    /// Whether a span is kept offline.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub(crate) fn is_offline(&self, span: u128) -> Result<bool, StateError> {
+        Ok(self.offline.contains_key(span.to_le_bytes())?)
+    }
 }
 
 fn number(db: &sled::Db, name: &str) -> Result<Option<u128>, StateError> {
@@ -177,5 +201,17 @@ mod tests {
         drop(state);
         let again = State::open(Some(dir.path())).unwrap();
         assert_eq!(again.unfinished_purges().unwrap(), vec![(1, 12)]);
+    }
+
+    #[test]
+    fn a_span_kept_offline_is_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Some(dir.path())).unwrap();
+        state.set_offline(5, true).unwrap();
+        drop(state);
+        let state = State::open(Some(dir.path())).unwrap();
+        assert!(state.is_offline(5).unwrap());
+        state.set_offline(5, false).unwrap();
+        assert!(!state.is_offline(5).unwrap());
     }
 }

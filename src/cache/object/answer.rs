@@ -91,6 +91,16 @@ pub enum BodyError {
     },
 }
 
+impl BodyError {
+    /// The error of a body whose fragment at `offset` could not be had.
+    pub(crate) const fn at(offset: u64, miss: Miss) -> Self {
+        match miss {
+            Miss::ReadError | Miss::NotReady | Miss::NoSpan => Self::Device { offset },
+            Miss::Absent | Miss::Invalidated | Miss::Overtaken => Self::Missing { offset },
+        }
+    }
+}
+
 /// Why a purge is not acknowledged.
 #[derive(Debug, thiserror::Error)]
 pub enum PurgeError {

@@ -22,29 +22,27 @@ impl Gather {
         }
     }
 
-    /// Adds `bytes`; hands each piece over as soon as a byte comes after it,
-    /// so that the last one stays.
-    pub(super) fn push<E>(
-        &mut self,
-        mut bytes: &[u8],
-        mut complete: impl FnMut(Bytes) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Adds `bytes`; gives the pieces that are complete. A piece is complete
+    /// when a byte comes after it, so that the last one stays.
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Vec<Bytes> {
+        let mut complete = Vec::new();
         while !bytes.is_empty() {
             if self.tail.len() == self.piece {
-                complete(std::mem::take(&mut self.tail).into())?;
+                complete.push(std::mem::take(&mut self.tail).into());
             }
             let room = self.piece - self.tail.len();
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.tail.extend_from_slice(now);
             bytes = later;
         }
-        Ok(())
+        complete
     }
 
-    /// The last piece; empty only when nothing was pushed.
-    pub(super) fn finish(mut self) -> Bytes {
-        self.tail.shrink_to_fit();
-        self.tail.into()
+    /// The last piece, taken out; empty only when nothing was pushed.
+    pub(super) fn finish(&mut self) -> Bytes {
+        let mut tail = std::mem::take(&mut self.tail);
+        tail.shrink_to_fit();
+        tail.into()
     }
 }
 
@@ -56,11 +54,8 @@ mod tests {
         let mut gather = Gather::new(10, None);
         let mut sizes = Vec::new();
         for push in pushes {
-            let keep = |piece: Bytes| {
-                sizes.push(piece.len());
-                Ok::<(), ()>(())
-            };
-            gather.push(&vec![7; *push], keep).unwrap();
+            let complete = gather.push(&vec![7; *push]);
+            sizes.extend(complete.iter().map(Bytes::len));
         }
         sizes.push(gather.finish().len());
         sizes

@@ -4,8 +4,9 @@ use super::answer::ObjectKind;
 use super::reader::BodyReader;
 use super::stored::Stored;
 use crate::cache::Tier;
+use crate::cache::store::Cache;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A copy of an object, whole and verified as far as it has been read.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// A hit on an object in memory.
-    pub(in crate::cache) fn in_memory(stored: Arc<Stored>, tier: Tier) -> Self {
+    /// A hit on an object.
+    pub(in crate::cache) fn of(stored: Arc<Stored>, tier: Tier) -> Self {
         Self {
             tier,
             kind: stored.kind,
@@ -38,6 +39,19 @@ impl Hit {
             copy: CopyRef(Arc::clone(&stored)),
             body: BodyReader::new(stored),
             suspect: false,
+        }
+    }
+
+    /// A hit whose body is to enter the RAM cache of `cache` as it is read.
+    pub(in crate::cache) fn collecting(
+        stored: Arc<Stored>,
+        tier: Tier,
+        cache: Weak<Cache>,
+    ) -> Self {
+        let body = BodyReader::collecting(Arc::clone(&stored), cache);
+        Self {
+            body,
+            ..Self::of(stored, tier)
         }
     }
 }

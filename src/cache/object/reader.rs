@@ -1,39 +1,62 @@
 //! Reading a body: what is in memory at once, fragments as they are read.
 
 use super::answer::BodyError;
-use super::stored::Stored;
+use super::stored::{Fragments, Stored};
+use crate::cache::store::Cache;
 use bytes::Bytes;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The body of a hit, or a range of it.
 #[derive(Debug)]
 pub struct BodyReader {
     stored: Arc<Stored>,
-    /// The next chunk, and the body offset at which it begins.
+    /// The next chunk in memory, and the body offset at which it begins.
     chunk: usize,
     chunk_start: u64,
     /// What is left to give.
     left: Range<u64>,
+    collector: Option<Collector>,
+}
+
+/// Gathers the fragments of a body that is to enter the RAM cache when all of
+/// it has been read.
+#[derive(Debug)]
+struct Collector {
+    cache: Weak<Cache>,
+    chunks: Vec<Bytes>,
 }
 
 impl BodyReader {
-    /// A reader of the whole body of an object in memory.
-    pub(crate) fn new(stored: Arc<Stored>) -> Self {
+    /// A reader of the whole body.
+    pub(in crate::cache) fn new(stored: Arc<Stored>) -> Self {
         let left = 0..stored.body_len;
         Self {
             stored,
             chunk: 0,
             chunk_start: 0,
             left,
+            collector: None,
         }
+    }
+
+    /// A reader that offers the body to the RAM cache of `cache` once it has
+    /// been read from end to end.
+    pub(in crate::cache) fn collecting(stored: Arc<Stored>, cache: Weak<Cache>) -> Self {
+        let mut reader = Self::new(stored);
+        reader.collector = Some(Collector {
+            cache,
+            chunks: Vec::new(),
+        });
+        reader
     }
 
     /// The whole body when all of it is in memory and no range was chosen;
     /// the pieces in order. Nothing is copied.
     #[must_use]
     pub fn whole(&self) -> Option<&[Bytes]> {
-        (self.left == (0..self.stored.body_len)).then_some(&self.stored.chunks)
+        let chunks = self.stored.chunks.as_ref()?;
+        (self.left == (0..self.stored.body_len)).then_some(chunks)
     }
 
     /// Bytes that are still to come.
@@ -49,23 +72,34 @@ impl BodyReader {
         self.left = range.start.min(end)..end;
         self.chunk = 0;
         self.chunk_start = 0;
+        self.collector = None;
     }
 
-    /// The next piece, never empty; `None` at the end. Nothing is copied.
+    /// The next piece, never empty; `None` at the end. Of a body in fragments
+    /// each piece is a fragment, read from the device and verified; nothing is
+    /// copied.
     ///
     /// # Errors
     /// When a fragment is gone, damaged, or the device fails: then the rest
     /// can't be had, and the response must be cut visibly.
     pub async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
-        Ok(self.next_in_memory())
+        if self.stored.chunks.is_some() || self.left.is_empty() {
+            return Ok(self.next_in_memory());
+        }
+        let stored = Arc::clone(&self.stored);
+        match &stored.fragments {
+            Some(fragments) => self.next_fragment(fragments).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     fn next_in_memory(&mut self) -> Option<Bytes> {
+        let chunks = self.stored.chunks.as_ref()?;
         while !self.left.is_empty() {
-            let chunk = self.stored.chunks.get(self.chunk)?;
+            let chunk = chunks.get(self.chunk)?;
             let start = self.chunk_start;
             self.chunk += 1;
-            self.chunk_start += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+            self.chunk_start += len(chunk);
             if self.chunk_start > self.left.start {
                 let end = self.left.end.min(self.chunk_start);
                 let piece = cut(chunk, self.left.start - start..end - start);
@@ -75,6 +109,46 @@ impl BodyReader {
         }
         None
     }
+
+    async fn next_fragment(&mut self, fragments: &Fragments) -> Result<Bytes, BodyError> {
+        let size = u64::from(fragments.bytes).max(1);
+        let index = self.left.start / size;
+        let offset = index * size;
+        let bytes = fragments
+            .stripe
+            .body_fragment(fragments.object_id, index)
+            .await
+            .map_err(|miss| BodyError::at(offset, miss))?;
+        let whole = size.min(self.stored.body_len - offset);
+        if len(&bytes) != whole {
+            return Err(BodyError::Missing { offset });
+        }
+        self.collect(&bytes);
+        let end = self.left.end.min(offset + whole);
+        let piece = cut(&bytes, self.left.start - offset..end - offset);
+        self.left.start = end;
+        Ok(piece)
+    }
+
+    /// Keeps a fragment for the RAM cache, and gives it all of them when this
+    /// was the last.
+    fn collect(&mut self, bytes: &Bytes) {
+        let Some(collector) = &mut self.collector else {
+            return;
+        };
+        collector.chunks.push(bytes.clone());
+        let have: u64 = collector.chunks.iter().map(len).sum();
+        if have == self.stored.body_len
+            && let Some(collector) = self.collector.take()
+            && let Some(cache) = collector.cache.upgrade()
+        {
+            cache.admit_read(&self.stored, &collector.chunks);
+        }
+    }
+}
+
+fn len(bytes: &Bytes) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 /// The bytes of `range` of `chunk`, shared.
@@ -95,8 +169,10 @@ mod tests {
             kind: ObjectKind::Object,
             meta: Bytes::new(),
             epoch: 0,
-            body_len: chunks.iter().map(|c| u64::try_from(c.len()).unwrap()).sum(),
-            chunks,
+            body_len: chunks.iter().map(len).sum(),
+            chunks: Some(chunks),
+            fragments: None,
+            home: None,
         }))
     }
 

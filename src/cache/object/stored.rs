@@ -2,32 +2,56 @@
 
 use super::answer::ObjectKind;
 use crate::cache::CacheKey;
+use crate::cache::format::dir_entry::DirEntry;
+use crate::cache::format::object::{HeadKind, ObjectContent, body_key};
 use crate::cache::ram::RamValue;
+use crate::cache::volume::{LiveStripe, Located};
 use bytes::Bytes;
 use std::sync::Arc;
 
 /// Bytes that an object costs beside its text, head and body: its own fields,
 /// the reference counts, and the headers of its allocations.
-const OBJECT_BYTES: u64 = 256;
+const OBJECT_BYTES: u64 = 320;
 /// Bytes that a piece of the body costs beside its content.
 const CHUNK_BYTES: u64 = 96;
 
 /// One version of an object, never changed.
 #[derive(Debug)]
-pub(crate) struct Stored {
-    pub(crate) key: CacheKey,
-    pub(crate) kind: ObjectKind,
-    pub(crate) meta: Bytes,
+pub(in crate::cache) struct Stored {
+    pub(in crate::cache) key: CacheKey,
+    pub(in crate::cache) kind: ObjectKind,
+    pub(in crate::cache) meta: Bytes,
     /// The epoch at which its fill began.
-    pub(crate) epoch: u64,
-    pub(crate) body_len: u64,
-    /// The whole body, in order.
-    pub(crate) chunks: Box<[Bytes]>,
+    pub(in crate::cache) epoch: u64,
+    pub(in crate::cache) body_len: u64,
+    /// The whole body in order, when it is in memory.
+    pub(in crate::cache) chunks: Option<Box<[Bytes]>>,
+    /// Where the body lies on a stripe, when it is too long for the head's
+    /// fragment.
+    pub(in crate::cache) fragments: Option<Fragments>,
+    /// Where its head lies on a device, if it does.
+    pub(in crate::cache) home: Option<Home>,
+}
+
+/// A body in fragments.
+#[derive(Clone, Debug)]
+pub(in crate::cache) struct Fragments {
+    pub(in crate::cache) stripe: Arc<LiveStripe>,
+    pub(in crate::cache) object_id: u128,
+    /// Bytes of each but the last.
+    pub(in crate::cache) bytes: u32,
+}
+
+/// The directory entry of a head.
+#[derive(Clone, Debug)]
+pub(in crate::cache) struct Home {
+    pub(in crate::cache) stripe: Arc<LiveStripe>,
+    pub(in crate::cache) entry: DirEntry,
 }
 
 impl Stored {
-    /// The same body under a newer head.
-    pub(crate) fn with_meta(&self, meta: Bytes, epoch: u64) -> Self {
+    /// The same body under a newer head, which lies nowhere yet.
+    pub(in crate::cache) fn with_meta(&self, meta: Bytes, epoch: u64) -> Self {
         Self {
             key: self.key.clone(),
             kind: self.kind,
@@ -35,7 +59,102 @@ impl Stored {
             epoch,
             body_len: self.body_len,
             chunks: self.chunks.clone(),
+            fragments: self.fragments.clone(),
+            home: None,
         }
+    }
+
+    /// The same object at another place.
+    pub(in crate::cache) fn with_home(&self, home: Option<Home>) -> Self {
+        Self {
+            home,
+            ..self.with_meta(self.meta.clone(), self.epoch)
+        }
+    }
+
+    /// The same object with `chunks` for its body, in memory of their own: a
+    /// small object does not keep a large read buffer alive.
+    pub(in crate::cache) fn compact(&self, chunks: &[Bytes]) -> Self {
+        let own = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
+        Self {
+            key: self.key.clone(),
+            kind: self.kind,
+            meta: own(&self.meta),
+            epoch: self.epoch,
+            body_len: self.body_len,
+            chunks: Some(chunks.iter().map(own).collect()),
+            fragments: self.fragments.clone(),
+            home: self.home.clone(),
+        }
+    }
+
+    /// What the head's fragment says of it. `None` when it is too long.
+    pub(in crate::cache) fn content(&self) -> Option<Vec<u8>> {
+        let fragments = self.fragments.as_ref();
+        let content = ObjectContent {
+            kind: match self.kind {
+                ObjectKind::Object => HeadKind::Object,
+                ObjectKind::Marker => HeadKind::Marker,
+            },
+            fragment_bytes: fragments.map_or(0, |fragments| fragments.bytes),
+            object_id: fragments.map_or(0, |fragments| fragments.object_id),
+            body_length: self.body_len,
+            epoch: self.epoch,
+            key: self.key.text().clone(),
+            meta: self.meta.clone(),
+        };
+        content.encode()
+    }
+
+    /// What a head fragment read from `stripe` holds, if it is the key's.
+    pub(in crate::cache) fn from_fragment(
+        located: Located,
+        key: &CacheKey,
+        stripe: &Arc<LiveStripe>,
+    ) -> Option<Self> {
+        let content = ObjectContent::decode(&located.fragment.meta).ok()?;
+        if content.key != *key.text() {
+            return None;
+        }
+        let inline = content.fragment_bytes == 0;
+        let body = located.fragment.body;
+        if inline && u64::try_from(body.len()) != Ok(content.body_length) {
+            return None;
+        }
+        Some(Self {
+            key: key.clone(),
+            kind: match content.kind {
+                HeadKind::Object => ObjectKind::Object,
+                HeadKind::Marker => ObjectKind::Marker,
+            },
+            meta: content.meta,
+            epoch: content.epoch,
+            body_len: content.body_length,
+            chunks: inline.then(|| Box::from([body])),
+            fragments: (!inline).then(|| Fragments {
+                stripe: Arc::clone(stripe),
+                object_id: content.object_id,
+                bytes: content.fragment_bytes,
+            }),
+            home: Some(Home {
+                stripe: Arc::clone(stripe),
+                entry: located.place.entry,
+            }),
+        })
+    }
+}
+
+impl Fragments {
+    /// How many hold a body of `body_len` bytes.
+    pub(in crate::cache) fn count(&self, body_len: u64) -> u64 {
+        body_len.div_ceil(u64::from(self.bytes).max(1))
+    }
+
+    /// Whether the directory knows of every one.
+    pub(in crate::cache) fn complete(&self, body_len: u64) -> bool {
+        let all = 0..self.count(body_len);
+        let known = |index| self.stripe.may_hold(body_key(self.object_id, index));
+        all.into_iter().all(known)
     }
 }
 
@@ -43,7 +162,8 @@ impl RamValue for Arc<Stored> {
     fn ram_bytes(&self) -> u64 {
         let content = self.key.text().len() + self.meta.len();
         let content = u64::try_from(content).unwrap_or(u64::MAX);
-        let chunks = u64::try_from(self.chunks.len()).unwrap_or(u64::MAX);
+        let chunks = self.chunks.as_ref().map_or(0, |chunks| chunks.len());
+        let chunks = u64::try_from(chunks).unwrap_or(u64::MAX);
         OBJECT_BYTES + content + self.body_len + chunks * CHUNK_BYTES
     }
 

@@ -3,8 +3,12 @@
 use super::answer::{NewObject, NotStored, ObjectKind};
 use super::gather::Gather;
 use super::reader::BodyReader;
-use super::stored::Stored;
+use super::stored::{Fragments, Stored};
+use crate::base::prng::system_u128;
+use crate::cache::format::fragment::FragmentKind;
+use crate::cache::format::object::body_key;
 use crate::cache::store::Cache;
+use crate::cache::stripe::NewFragment;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -15,19 +19,27 @@ pub struct ObjectWriter {
     cache: Arc<Cache>,
     object: NewObject,
     gather: Gather,
-    pieces: Vec<Bytes>,
+    /// Complete pieces, while the body may enter the RAM cache.
+    kept: Option<Vec<Bytes>>,
+    /// Where complete pieces went, once there are any.
+    fragments: Option<Fragments>,
+    /// Complete pieces on that stripe.
+    appended: u64,
     len: u64,
     failed: bool,
 }
 
 impl ObjectWriter {
     pub(in crate::cache) fn new(cache: Arc<Cache>, object: NewObject) -> Self {
-        let piece = cache.fragment_bytes();
+        let piece = usize::try_from(cache.fragment_bytes()).unwrap_or(usize::MAX);
+        let keeps = cache.ram_takes(object.body_len.unwrap_or(0));
         Self {
             gather: Gather::new(piece, object.body_len),
             cache,
             object,
-            pieces: Vec::new(),
+            kept: keeps.then(Vec::new),
+            fragments: None,
+            appended: 0,
             len: 0,
             failed: false,
         }
@@ -37,8 +49,8 @@ impl ObjectWriter {
     /// bytes.
     ///
     /// # Errors
-    /// The store is lost then: `Backlog`, `TooLarge`, `WrongLength`, and
-    /// `Aborted` on every later call.
+    /// The store is lost then: `Backlog`, `TooLarge`, `WrongLength`,
+    /// `NotReady`, and `Aborted` on every later call.
     pub fn push(&mut self, bytes: &Bytes) -> Result<(), NotStored> {
         if self.failed {
             return Err(NotStored::Aborted);
@@ -54,17 +66,23 @@ impl ObjectWriter {
     /// # Errors
     /// Why it is not stored; readers find what they found before, or nothing
     /// if the key was invalidated.
-    pub fn commit(self) -> Result<(), NotStored> {
-        let cache = Arc::clone(&self.cache);
+    pub fn commit(mut self) -> Result<(), NotStored> {
         let outcome = self.finish();
-        cache.count_write(outcome);
+        self.cache.count_write(outcome);
+        if outcome.is_ok() {
+            // Nothing is left to be given back when the writer goes.
+            self.appended = 0;
+        }
         outcome
     }
 
     /// Bytes of the body that [`ObjectWriter::readback`] can give.
     #[must_use]
     pub fn readable(&self) -> u64 {
-        self.pieces.iter().map(len).sum()
+        match &self.kept {
+            Some(kept) => kept.iter().map(len).sum(),
+            None => self.appended * u64::from(self.cache.fragment_bytes()),
+        }
     }
 
     /// A reader of what was pushed, from body byte `from` to the end of the
@@ -75,7 +93,7 @@ impl ObjectWriter {
         if from >= self.readable() {
             return None;
         }
-        let so_far = self.stored(self.readable(), self.pieces.clone());
+        let so_far = self.stored(self.readable(), self.kept.clone());
         let mut reader = BodyReader::new(Arc::new(so_far));
         reader.seek(from..u64::MAX);
         Some(reader)
@@ -87,46 +105,90 @@ impl ObjectWriter {
             return Err(NotStored::WrongLength);
         }
         self.cache.check_length(self.len)?;
-        let pieces = &mut self.pieces;
-        self.gather.push(bytes, |piece| {
-            pieces.push(piece);
-            Ok(())
-        })
+        for piece in self.gather.push(bytes) {
+            self.complete(piece)?;
+        }
+        Ok(())
     }
 
-    fn finish(mut self) -> Result<(), NotStored> {
+    /// A piece goes to the stripe, and is kept while RAM may want it.
+    fn complete(&mut self, piece: Bytes) -> Result<(), NotStored> {
+        self.append(&piece)?;
+        if !self.cache.ram_takes(self.len) {
+            self.kept = None;
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.push(piece);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, piece: &Bytes) -> Result<(), NotStored> {
+        if self.fragments.is_none() {
+            let owner = self.cache.owner(&self.object.key)?;
+            self.fragments = owner.map(|stripe| Fragments {
+                stripe,
+                object_id: system_u128(),
+                bytes: self.cache.fragment_bytes(),
+            });
+        }
+        let Some(fragments) = &self.fragments else {
+            return Ok(());
+        };
+        fragments.stripe.append(&NewFragment {
+            key_hash: body_key(fragments.object_id, self.appended),
+            kind: FragmentKind::Body,
+            meta: &[],
+            body: std::slice::from_ref(piece),
+            keep: &[],
+            copy_of: None,
+        })?;
+        self.appended += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), NotStored> {
         if self.failed {
             return Err(NotStored::Aborted);
         }
-        if self.object.body_len.is_some_and(|said| said != self.len) {
+        let wrong = self.object.body_len.is_some_and(|said| said != self.len);
+        if wrong || (self.object.kind == ObjectKind::Marker && self.len > 0) {
             return Err(NotStored::WrongLength);
         }
-        if self.object.kind == ObjectKind::Marker && self.len > 0 {
-            return Err(NotStored::WrongLength);
-        }
-        let tail = std::mem::replace(&mut self.gather, Gather::new(1, None)).finish();
-        let mut pieces = std::mem::take(&mut self.pieces);
-        if !tail.is_empty() {
-            pieces.push(tail);
-        }
-        let stored = self.stored(self.len, pieces);
-        self.cache.put(stored)
+        let tail = self.gather.finish();
+        let chunks = if self.appended == 0 {
+            // All of it goes with the head, whatever RAM says to it.
+            let mut pieces = self.kept.take().unwrap_or_default();
+            pieces.extend((!tail.is_empty()).then_some(tail));
+            Some(pieces)
+        } else {
+            self.complete(tail)?;
+            self.kept.take()
+        };
+        self.cache.put(self.stored(self.len, chunks))
     }
 
-    fn stored(&self, body_len: u64, pieces: Vec<Bytes>) -> Stored {
+    fn stored(&self, body_len: u64, chunks: Option<Vec<Bytes>>) -> Stored {
         Stored {
             key: self.object.key.clone(),
             kind: self.object.kind,
             meta: self.object.meta.clone(),
             epoch: self.object.epoch,
             body_len,
-            chunks: pieces.into_boxed_slice(),
+            chunks: chunks.map(Vec::into_boxed_slice),
+            fragments: self.fragments.clone(),
+            home: None,
         }
     }
 }
 
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
+        if let Some(fragments) = &self.fragments {
+            for index in 0..self.appended {
+                fragments.stripe.free(body_key(fragments.object_id, index));
+            }
+        }
         self.cache.writer_ended();
     }
 }

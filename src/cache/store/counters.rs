@@ -17,35 +17,35 @@ thread_local! {
 
 /// What the façade counts.
 #[derive(Debug)]
-pub(super) struct Counters {
+pub(in crate::cache) struct Counters {
     sets: Box<[Arc<Cells>]>,
     gauges: Arc<Cells>,
 }
 
 impl Counters {
-    pub(super) fn new(registry: &Registry) -> Self {
+    pub(in crate::cache) fn new(registry: &Registry) -> Self {
         Self {
             sets: (0..SETS).map(|_| registry.cells()).collect(),
             gauges: registry.cells(),
         }
     }
 
-    pub(super) fn add(&self, metric: Metric, n: u64) {
+    pub(in crate::cache) fn add(&self, metric: Metric, n: u64) {
         self.mine().add(metric, n);
     }
 
-    pub(super) fn sub(&self, metric: Metric, n: u64) {
+    pub(in crate::cache) fn sub(&self, metric: Metric, n: u64) {
         self.mine().sub(metric, n);
     }
 
     /// Sets a gauge that only [`Counters::set`] touches.
-    pub(super) fn set(&self, metric: Metric, value: u64) {
+    pub(in crate::cache) fn set(&self, metric: Metric, value: u64) {
         self.gauges.set(metric, value);
     }
 
     /// Counts a read by where its head came from: objects once in the sum and
     /// once in their tier, markers nowhere.
-    pub(super) fn read(&self, tier: Tier, kind: ObjectKind) {
+    pub(in crate::cache) fn read(&self, tier: Tier, kind: ObjectKind) {
         let cells = self.mine();
         if tier == Tier::Ram {
             cells.add(Metric::CacheRamCacheHits, 1);
@@ -56,7 +56,7 @@ impl Counters {
         }
     }
 
-    pub(super) fn write(&self, outcome: Result<(), NotStored>) {
+    pub(in crate::cache) fn write(&self, outcome: Result<(), NotStored>) {
         match outcome {
             Ok(()) => self.add(Metric::CacheWriteSuccess, 1),
             Err(no) => {
@@ -68,7 +68,7 @@ impl Counters {
         }
     }
 
-    pub(super) fn update(&self, done: bool) {
+    pub(in crate::cache) fn update(&self, done: bool) {
         let metric = if done {
             Metric::CacheUpdateSuccess
         } else {
@@ -77,7 +77,7 @@ impl Counters {
         self.add(metric, 1);
     }
 
-    pub(super) fn remove(&self, found: bool) {
+    pub(in crate::cache) fn remove(&self, found: bool) {
         let metric = if found {
             Metric::CacheRemoveSuccess
         } else {

@@ -1,52 +1,98 @@
-//! The cache's own thread: durable state, and later whatever has a deadline.
+//! The cache's own thread: batches that wait for their second, durable state,
+//! and what has to wait for batches.
 
 use super::Cache;
+use super::keep::Gone;
 use crate::cache::invalidation::State;
 use crate::cache::object::PurgeError;
+use crate::cache::volume::Written;
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Weak;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The longest time between two looks at the gauges.
-const TICK: Duration = Duration::from_secs(1);
+/// Time between two looks at the stripes.
+const TICK: Duration = Duration::from_millis(200);
 
 enum Job {
     Purge {
         key: u128,
-        epoch: u64,
+        gone: Gone,
         done: oneshot::Sender<Result<(), PurgeError>>,
     },
+    FreeLater(u128),
     Stop(oneshot::Sender<()>),
+}
+
+/// An invalidation that is not written everywhere yet.
+#[derive(Debug)]
+struct Unfinished {
+    key: u128,
+    /// The rule to forget when it is.
+    epoch: Option<u64>,
+    /// Batches to wait for; `None` until every stripe has been read.
+    waits: Option<Vec<Written>>,
 }
 
 /// The way to the thread; it ends when this goes.
 #[derive(Debug)]
 pub(super) struct CacheThread {
     jobs: Mutex<Option<Sender<Job>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for CacheThread {
+    fn drop(&mut self) {
+        self.jobs.lock().take();
+        // The thread itself may be the one that held the cache last: it can't
+        // wait for itself, and ends by itself. A panic was reported already.
+        let own = std::thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|t| t.thread().id() != own) {
+            drop(thread.join());
+        }
+    }
 }
 
 impl CacheThread {
-    /// Starts the thread. If the system gives none, every job is refused.
-    pub(super) fn start(cache: Weak<Cache>, state: State) -> Self {
-        let (send, receive) = channel();
+    /// Starts the thread, with the purges that an earlier run left unfinished.
+    /// If the system gives none, every job is refused.
+    pub(super) fn start(cache: Weak<Cache>, state: State, unfinished: &[(u128, u64)]) -> Self {
+        let (send, jobs) = channel();
+        let unfinished = unfinished.iter().map(|(key, epoch)| Unfinished {
+            key: *key,
+            epoch: Some(*epoch),
+            waits: None,
+        });
+        let mut work = Work {
+            cache,
+            state,
+            unfinished: unfinished.collect(),
+        };
         let thread = std::thread::Builder::new().name("strata-cache".into());
-        let started = thread.spawn(move || run(&cache, &state, &receive));
+        let started = thread.spawn(move || work.run(&jobs));
         if let Err(error) = &started {
             tracing::error!(%error, "the cache's thread can't be started: no purge is durable");
         }
+        let thread = started.ok();
         Self {
-            jobs: Mutex::new(started.ok().map(|_| send)),
+            jobs: Mutex::new(thread.is_some().then_some(send)),
+            thread,
         }
     }
 
     /// Makes a purge durable.
-    pub(super) async fn begin_purge(&self, key: u128, epoch: u64) -> Result<(), PurgeError> {
+    pub(super) async fn begin_purge(&self, key: u128, gone: Gone) -> Result<(), PurgeError> {
         let (done, wait) = oneshot::channel();
-        self.send(Job::Purge { key, epoch, done });
+        self.send(Job::Purge { key, gone, done });
         wait.await.unwrap_or(Err(PurgeError::Closed))
+    }
+
+    /// Frees a key in every stripe once all have been read.
+    pub(super) fn free_later(&self, key: u128) {
+        self.send(Job::FreeLater(key));
     }
 
     /// Ends the thread, after the jobs that were given to it before.
@@ -67,27 +113,92 @@ impl CacheThread {
     }
 }
 
-fn run(cache: &Weak<Cache>, state: &State, jobs: &Receiver<Job>) {
-    loop {
-        match jobs.recv_timeout(TICK) {
-            Ok(Job::Purge { key, epoch, done }) => {
-                let purged = state.begin_purge(key, epoch);
-                let purged = purged.and_then(|()| state.end_purge(key, epoch));
-                let purged = purged.map_err(|error| PurgeError::State(error.to_string()));
-                // Nobody may be waiting any more; the purge holds all the same.
-                drop(done.send(purged));
+/// What the thread works on.
+struct Work {
+    cache: Weak<Cache>,
+    state: State,
+    unfinished: Vec<Unfinished>,
+}
+
+impl Work {
+    fn run(&mut self, jobs: &Receiver<Job>) {
+        loop {
+            match jobs.recv_timeout(TICK) {
+                Ok(Job::Purge { key, gone, done }) => {
+                    // Nobody may be waiting any more; the purge holds anyway.
+                    drop(done.send(self.purge(key, gone)));
+                    continue;
+                }
+                Ok(Job::FreeLater(key)) => self.unfinished.push(Unfinished {
+                    key,
+                    epoch: None,
+                    waits: None,
+                }),
+                Ok(Job::Stop(done)) => {
+                    self.look();
+                    drop(done);
+                    return;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            Ok(Job::Stop(done)) => {
-                drop(done);
+            if !self.look() {
                 return;
             }
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {}
         }
-        let Some(cache) = cache.upgrade() else {
-            return;
+    }
+
+    fn purge(&mut self, key: u128, gone: Gone) -> Result<(), PurgeError> {
+        let durable = self.state.begin_purge(key, gone.epoch);
+        self.unfinished.push(Unfinished {
+            key,
+            epoch: Some(gone.epoch),
+            waits: gone.known_everywhere.then_some(gone.waits),
+        });
+        durable.map_err(|error| PurgeError::State(error.to_string()))
+    }
+
+    /// Does what is due. False when the cache is gone.
+    fn look(&mut self) -> bool {
+        let Some(cache) = self.cache.upgrade() else {
+            return false;
         };
+        for stripe in cache.volume.stripes() {
+            stripe.set_epoch(cache.rules.epoch());
+            stripe.drive();
+        }
+        cache.place_deferred();
+        cache.retire_spans();
         cache.publish();
+        self.finish(&cache);
+        let reserved = self.state.reserve_epochs(cache.rules.epoch());
+        if let Err(error) = reserved {
+            tracing::error!(%error, "the cache's state can't be written");
+        }
+        true
+    }
+
+    /// Forgets the rules whose free rows are written.
+    fn finish(&mut self, cache: &Cache) {
+        let loaded = cache.is_all_loaded();
+        for unfinished in &mut self.unfinished {
+            if loaded && unfinished.waits.is_none() {
+                unfinished.waits = Some(cache.free_everywhere(unfinished.key));
+            }
+        }
+        let state = &self.state;
+        self.unfinished.retain(|unfinished| {
+            let Some(waits) = &unfinished.waits else {
+                return true;
+            };
+            let done = waits.iter().all(Written::is_done);
+            if let Some(epoch) = unfinished.epoch.filter(|_| done)
+                && let Err(error) = state.end_purge(unfinished.key, epoch)
+            {
+                tracing::error!(%error, "a finished purge could not be forgotten");
+            }
+            !done
+        });
     }
 }
 

@@ -1,5 +1,7 @@
 //! The façade's promises, in RAM alone.
 
+mod disk;
+
 use super::*;
 use crate::base::clock::ManualClock;
 use crate::cache::object::ObjectKind;
@@ -156,7 +158,7 @@ async fn a_follower_that_lags_reads_back_what_is_complete() {
         cutoff: 0,
         ..RamOptions::default()
     });
-    let fragment = bench.cache.fragment_bytes();
+    let fragment = usize::try_from(bench.cache.fragment_bytes()).unwrap();
     let mut writer = bench
         .cache
         .writer(object(&key(1), bench.cache.epoch()))

@@ -1,0 +1,371 @@
+//! Spans: whose a device is, and the one header that says so.
+//!
+//! The first and the last MiB of a span belong to its header, at 8 KiB and
+//! again where the last MiB begins; stripes lie between them. Nothing is
+//! written to a device before it is known to be ours or blank.
+
+mod layout;
+mod signature;
+
+use super::format::span_header::{SpanContent, SpanHeader};
+use super::format::stripe_header::StripeHeader;
+use super::format::{FormatError, Unverified};
+use super::options::SpanOptions;
+use super::tier::SpanTier;
+use crate::base::aligned::AlignedBuf;
+use crate::base::prng::system_u128;
+use crate::base::size::MIB;
+use crate::device::{
+    Device, DeviceError, OpenError, OpenedDevice, flush_blocking, read_blocking, write_blocking,
+};
+use layout::{first_offset, second_offset};
+use signature::{Ends, Signature};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) use layout::MIN_SPAN_BYTES;
+
+/// Why a span is left out. Nothing was written to it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpanError {
+    /// It can't be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It can't be read or written.
+    #[error("{}: {error}", path.display())]
+    Device { path: PathBuf, error: DeviceError },
+    /// Somebody else's mark is on it.
+    #[error("{p} holds {what} (mark at byte {offset}); nothing was written. \
+             To take it over and lose what it holds: traffic_ctl storage init {p} --force",
+             p = path.display())]
+    Foreign {
+        path: PathBuf,
+        what: &'static str,
+        offset: u64,
+    },
+    /// It is neither blank nor known.
+    #[error("{p} is not blank and holds nothing known here; nothing was written. \
+             To take it over and lose what it holds: traffic_ctl storage init {p} --force",
+             p = path.display())]
+    Unknown { path: PathBuf },
+    /// Ours, of another format.
+    #[error("{p} is a span of format version {found}, which this program does not read; \
+             nothing was written. To empty it: traffic_ctl storage init {p} --force",
+             p = path.display())]
+    Version { path: PathBuf, found: u16 },
+    /// Ours, and shorter than it was.
+    #[error("{p} is a span of {was} bytes, and {is} are there; nothing was written. \
+             Give it its size again, or empty it: traffic_ctl storage init {p} --force",
+             p = path.display())]
+    Truncated { path: PathBuf, was: u64, is: u64 },
+    /// Too small.
+    #[error("{}: {bytes} bytes, a span needs {MIN_SPAN_BYTES}", path.display())]
+    TooSmall { path: PathBuf, bytes: u64 },
+}
+
+/// What the two ends of a device say.
+#[derive(Debug)]
+enum Judgement {
+    Ours(SpanContent),
+    Blank,
+    Foreign(Signature),
+    OtherVersion(u16),
+    Unknown,
+}
+
+/// What to do with a device that may be a span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Intent {
+    /// Use it if it is ours or blank.
+    Use,
+    /// As `Use`, but ours begins anew.
+    Clear,
+    /// Begin anew, if it is ours or blank.
+    Init,
+    /// Begin anew whatever is there.
+    InitForce,
+}
+
+/// A device that is ours, open, with a valid header.
+#[derive(Clone)]
+pub(crate) struct Span {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) content: SpanContent,
+    /// True when it was made just now, and is empty.
+    pub(crate) formatted: bool,
+    /// Stripes that are to be formatted.
+    pub(crate) new_stripes: Vec<u128>,
+}
+
+impl Span {
+    /// The span's tier.
+    pub(crate) const fn tier(&self) -> SpanTier {
+        if self.content.fast {
+            SpanTier::Fast
+        } else {
+            SpanTier::Capacity
+        }
+    }
+}
+
+/// Opens `opened` as the span that `options` describe.
+pub(crate) fn open(
+    opened: &OpenedDevice,
+    options: &SpanOptions,
+    intent: Intent,
+) -> Result<Span, SpanError> {
+    let place = Place {
+        device: &opened.device,
+        path: &options.path,
+        cap: options.size,
+    };
+    let fast = tier(opened, options).map(|tier| tier == SpanTier::Fast);
+    let made = |place: &Place<'_>| place.make(fast.unwrap_or(false), options);
+    let (mut content, formatted) = match (place.judge()?, intent) {
+        (Judgement::Ours(content), Intent::Use) => {
+            let content = content.for_tier(options.tier);
+            (place.checked(content)?, false)
+        }
+        (Judgement::Ours(_) | Judgement::Blank, _) | (_, Intent::InitForce) => {
+            (made(&place)?, true)
+        }
+        (other, _) => return Err(place.refusal(&other)),
+    };
+    let new_stripes = if formatted {
+        place.blank_ends(content.size)?;
+        content.stripes.iter().map(|stripe| stripe.uuid).collect()
+    } else {
+        place.renew_lost_stripes(&mut content)?
+    };
+    place.write_header(&content)?;
+    Ok(Span {
+        device: Arc::clone(&opened.device),
+        content,
+        formatted,
+        new_stripes,
+    })
+}
+
+/// The tier by option, else by the kernel's rotational flag.
+fn tier(opened: &OpenedDevice, options: &SpanOptions) -> Option<SpanTier> {
+    options.tier.or_else(|| {
+        Some(if opened.rotational? {
+            SpanTier::Capacity
+        } else {
+            SpanTier::Fast
+        })
+    })
+}
+
+/// A device under judgement.
+struct Place<'a> {
+    device: &'a Arc<dyn Device>,
+    path: &'a Path,
+    cap: Option<u64>,
+}
+
+impl Place<'_> {
+    fn judge(&self) -> Result<Judgement, SpanError> {
+        let size = self.device.geometry().bytes;
+        let (first, last) = self.ends(size)?;
+        let ends = Ends {
+            first: &first,
+            last: &last,
+            size,
+        };
+        if let Some(signature) = ends.signature() {
+            return Ok(Judgement::Foreign(signature));
+        }
+        if ends.blank() {
+            return Ok(Judgement::Blank);
+        }
+        self.ours(size)
+    }
+
+    /// The newest header at the places where one may be.
+    fn ours(&self, size: u64) -> Result<Judgement, SpanError> {
+        let mut other = Judgement::Unknown;
+        let mut best: Option<SpanContent> = None;
+        let capped = self.cap.map(|cap| second_offset(cap.min(size)));
+        let places = [Some(first_offset()), Some(second_offset(size)), capped];
+        for offset in places.into_iter().flatten() {
+            match self.header_at(offset)? {
+                Ok(content)
+                    if best
+                        .as_ref()
+                        .is_none_or(|b| b.generation < content.generation) =>
+                {
+                    best = Some(content);
+                }
+                Err(FormatError::Version { found }) => other = Judgement::OtherVersion(found),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(best.map_or(other, Judgement::Ours))
+    }
+
+    fn header_at(&self, offset: u64) -> Result<Result<SpanContent, FormatError>, SpanError> {
+        let bytes = self.read(offset, layout::HEADER_BYTES)?;
+        Ok(Unverified::<SpanHeader>::new(&bytes).verify())
+    }
+
+    /// `content`, if the device is as large as it says.
+    fn checked(&self, content: SpanContent) -> Result<SpanContent, SpanError> {
+        let is = self.device.geometry().bytes;
+        if content.size > is {
+            return Err(SpanError::Truncated {
+                path: self.path.to_owned(),
+                was: content.size,
+                is,
+            });
+        }
+        if self
+            .cap
+            .is_some_and(|cap| layout::usable(cap, content.block) < content.size)
+        {
+            tracing::warn!(path = %self.path.display(), size = content.size,
+                "the span keeps the size it was made with; a smaller one holds after init");
+        }
+        Ok(content)
+    }
+
+    /// A new header for this device.
+    fn make(&self, fast: bool, options: &SpanOptions) -> Result<SpanContent, SpanError> {
+        let geometry = self.device.geometry();
+        let block = geometry.physical.max(4096).next_power_of_two();
+        let bytes = options
+            .size
+            .map_or(geometry.bytes, |cap| cap.min(geometry.bytes));
+        let size = layout::usable(bytes, block);
+        if size < MIN_SPAN_BYTES {
+            return Err(SpanError::TooSmall {
+                path: self.path.to_owned(),
+                bytes,
+            });
+        }
+        Ok(SpanContent {
+            uuid: system_u128(),
+            generation: 1,
+            size,
+            block,
+            fast,
+            stripes: layout::stripes(size, u32::from(options.volume)),
+        })
+    }
+
+    /// Wipes both ends: no older mark or header is left to be found again.
+    fn blank_ends(&self, size: u64) -> Result<(), SpanError> {
+        let zeros = AlignedBuf::zeroed(layout::END_BYTES).into_bytes();
+        let device_end = self.last_start(self.device.geometry().bytes);
+        for offset in [0, second_offset(size), device_end] {
+            write_blocking(&**self.device, offset, zeros.clone())
+                .map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the header to its two places, where it is not there already.
+    fn write_header(&self, content: &SpanContent) -> Result<(), SpanError> {
+        for offset in [second_offset(content.size), first_offset()] {
+            if self.header_at(offset)?.as_ref() == Ok(content) {
+                continue;
+            }
+            let bytes = content.encode().into_bytes();
+            write_blocking(&**self.device, offset, bytes)
+                .and_then(|()| flush_blocking(&**self.device))
+                .map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+
+    /// Gives stripes that lost both headers a new UUID: nothing of what they
+    /// held can come back then. Gives the new UUIDs.
+    fn renew_lost_stripes(&self, content: &mut SpanContent) -> Result<Vec<u128>, SpanError> {
+        let mut renewed = Vec::new();
+        let block = content.block;
+        for slot in &mut content.stripes {
+            let end = slot.offset + layout::usable(slot.length, block);
+            let known = self.stripe_at(slot.offset, slot.uuid)?
+                || self.stripe_at(end.saturating_sub(u64::from(block)), slot.uuid)?;
+            if !known {
+                tracing::error!(path = %self.path.display(), offset = slot.offset,
+                    "a stripe lost both of its headers: it begins anew");
+                slot.uuid = system_u128();
+                renewed.push(slot.uuid);
+            }
+        }
+        content.generation += u64::from(!renewed.is_empty());
+        Ok(renewed)
+    }
+
+    fn stripe_at(&self, offset: u64, uuid: u128) -> Result<bool, SpanError> {
+        let bytes = self.read(offset, 4096)?;
+        Ok(Unverified::<StripeHeader>::new(&bytes).verify(uuid).is_ok())
+    }
+
+    fn ends(&self, size: u64) -> Result<(AlignedBuf, AlignedBuf), SpanError> {
+        if size < MIN_SPAN_BYTES {
+            return Err(SpanError::TooSmall {
+                path: self.path.to_owned(),
+                bytes: size,
+            });
+        }
+        let start = self.last_start(size);
+        let len = usize::try_from(size - start).unwrap_or(layout::END_BYTES);
+        let sector = usize::try_from(self.device.geometry().sector).unwrap_or(1);
+        Ok((
+            self.read(0, layout::END_BYTES)?,
+            self.read(start, len - len % sector.max(1))?,
+        ))
+    }
+
+    /// Where the last MiB begins, on a bound that can be read at.
+    fn last_start(&self, size: u64) -> u64 {
+        let start = size.saturating_sub(MIB);
+        start.next_multiple_of(4096).min(size - size % 4096)
+    }
+
+    fn read(&self, offset: u64, len: usize) -> Result<AlignedBuf, SpanError> {
+        read_blocking(&**self.device, offset, len).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: DeviceError) -> SpanError {
+        SpanError::Device {
+            path: self.path.to_owned(),
+            error,
+        }
+    }
+
+    fn refusal(&self, judgement: &Judgement) -> SpanError {
+        let path = self.path.to_owned();
+        match judgement {
+            Judgement::Foreign(signature) => SpanError::Foreign {
+                path,
+                what: signature.name,
+                offset: signature.offset,
+            },
+            Judgement::OtherVersion(found) => SpanError::Version {
+                path,
+                found: *found,
+            },
+            Judgement::Ours(_) | Judgement::Blank | Judgement::Unknown => {
+                SpanError::Unknown { path }
+            }
+        }
+    }
+}
+
+impl SpanContent {
+    /// The same header, for the tier that an operator asks for now.
+    fn for_tier(mut self, tier: Option<SpanTier>) -> Self {
+        let fast = tier.map_or(self.fast, |tier| tier == SpanTier::Fast);
+        if fast != self.fast {
+            self.fast = fast;
+            self.generation += 1;
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

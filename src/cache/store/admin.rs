@@ -1,0 +1,277 @@
+//! What operators ask: status, spans offline and online, taking devices over.
+
+use super::Cache;
+use super::open::{Shared, live_spans, open_device, put_in_use};
+use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
+use crate::cache::invalidation::StateError;
+use crate::cache::options::SpanOptions;
+use crate::cache::span::{self, Intent};
+use crate::cache::volume::LiveSpan;
+use crate::metrics::Metric;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a span's state was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SpanCommandError {
+    /// storage.config has no such path.
+    #[error("{}: not a span of storage.config", path.display())]
+    Unknown {
+        /// The path as it was named.
+        path: PathBuf,
+    },
+    /// It is in use: take it offline first.
+    #[error("{p} is in use: traffic_ctl storage offline {p} comes first", p = path.display())]
+    InUse {
+        /// The path as configured.
+        path: PathBuf,
+    },
+    /// It is what it is asked to become.
+    #[error("{}: it is so already", path.display())]
+    Unchanged {
+        /// The path as configured.
+        path: PathBuf,
+    },
+    /// It can't be used; the text says why and what cures it.
+    #[error("{0}")]
+    Refused(String),
+    /// The state directory can't be written.
+    #[error("the span's state could not be written down: {0}")]
+    State(String),
+}
+
+impl Cache {
+    /// The state of the cache at this moment. Reads every directory: not for
+    /// a request.
+    #[must_use]
+    pub fn status(&self) -> CacheStatus {
+        let entries = self.spans.lock();
+        let spans: Vec<SpanStatus> = entries
+            .iter()
+            .map(|entry| match &entry.state {
+                Ok(live) => live.status(),
+                Err(why) => refused(&entry.options, why),
+            })
+            .collect();
+        drop(entries);
+        let used = spans.iter().map(|span| span.entries_used).sum();
+        self.counters.set(Metric::CacheDirentriesUsed, used);
+        let total = spans.iter().map(|span| span.entries_total).sum();
+        self.counters.set(Metric::CacheDirentriesTotal, total);
+        CacheStatus {
+            readiness: self.readiness(),
+            spans,
+            ram: self.ram.status(),
+            epoch: self.rules.epoch(),
+            rules: self.rules.len(),
+        }
+    }
+
+    /// Whether the cache can be used.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let mut stripes = self.volume.stripes();
+        stripes.retain(|stripe| stripe.is_online());
+        if stripes.iter().any(|stripe| !stripe.is_loaded()) {
+            return Readiness::Loading;
+        }
+        if stripes.is_empty() && !self.options.spans.is_empty() {
+            return Readiness::NoSpan;
+        }
+        Readiness::Ready
+    }
+
+    /// Waits until every stripe is judged: read, or given up.
+    pub async fn loaded(&self) {
+        for stripe in self.volume.stripes() {
+            stripe.loaded().await;
+        }
+    }
+
+    /// Sets the gauges of the cache's metrics to what holds now, but for
+    /// those that need a directory read: [`Cache::status`] sets them.
+    pub fn publish(&self) {
+        let ram = self.ram.status();
+        let set = |metric, value| self.counters.set(metric, value);
+        set(Metric::CacheRamCacheTotalBytes, ram.bytes_total);
+        set(Metric::CacheRamCacheBytesUsed, ram.bytes_used);
+        let (mut online, mut offline, mut failing) = (0, 0, 0);
+        let (mut total, mut used) = (0, 0);
+        for entry in &*self.spans.lock() {
+            let Some(live) = entry.state.as_ref().ok().filter(|live| live.is_online()) else {
+                offline += 1;
+                continue;
+            };
+            online += 1;
+            failing += u64::from(live.errors() > 0);
+            total += live.log_bytes();
+            used += live.log_used();
+        }
+        set(Metric::CacheSpanOnline, online);
+        set(Metric::CacheSpanOffline, offline);
+        set(Metric::CacheSpanFailing, failing);
+        set(Metric::CacheBytesTotal, total);
+        set(Metric::CacheBytesUsed, used);
+    }
+
+    /// Takes a span out of use, written out first, and keeps it so over
+    /// restarts. Its keys move to the other spans.
+    ///
+    /// # Errors
+    /// `Unknown`, `Unchanged`, and `State` when it is offline now but not
+    /// remembered to be.
+    pub async fn offline(&self, path: &Path) -> Result<(), SpanCommandError> {
+        let live = self.span_at(path)?;
+        for stripe in live.stripes() {
+            stripe.close().await;
+        }
+        if !live.go_offline() {
+            return Err(SpanCommandError::Unchanged {
+                path: path.to_owned(),
+            });
+        }
+        self.place_anew();
+        let remembered = self.state.set_offline(live.uuid, true);
+        remembered.map_err(|error| SpanCommandError::State(error.to_string()))
+    }
+
+    /// Takes a span into use that was offline or refused. What it holds is
+    /// used after revalidation only: it may have missed something. Blocks
+    /// while the device is opened.
+    ///
+    /// # Errors
+    /// `Unknown`, `Unchanged`, `Refused`, `State`.
+    pub fn online(&self, path: &Path) -> Result<(), SpanCommandError> {
+        let options = self.not_in_use(path, |path| SpanCommandError::Unchanged { path })?;
+        self.forget(path, "being opened");
+        let opened = open_device(&options, &self.options)
+            .and_then(|device| span::open(&device, &options, Intent::Use));
+        let span = opened.map_err(|error| {
+            self.forget(path, &error.to_string());
+            SpanCommandError::Refused(error.to_string())
+        })?;
+        let state = |error: StateError| SpanCommandError::State(error.to_string());
+        self.state
+            .set_offline(span.content.uuid, false)
+            .map_err(state)?;
+        let shared = Shared {
+            options: &self.options,
+            state: &self.state,
+            clock: &self.clock,
+            counters: &self.counters,
+        };
+        let live = put_in_use(&shared, &span, &options, u64::MAX);
+        for entry in &mut *self.spans.lock() {
+            if entry.options.path == path {
+                entry.state = Ok(Arc::clone(&live));
+            }
+        }
+        self.place_anew();
+        Ok(())
+    }
+
+    /// Makes an empty span of a configured path that is not in use; with
+    /// `force`, whatever it holds. Blocks while the device is written.
+    ///
+    /// # Errors
+    /// `Unknown`, `InUse`, and `Refused` with what is there.
+    pub fn init(&self, path: &Path, force: bool) -> Result<(), SpanCommandError> {
+        let options = self.not_in_use(path, |path| SpanCommandError::InUse { path })?;
+        self.forget(path, "being made anew");
+        let intent = if force {
+            Intent::InitForce
+        } else {
+            Intent::Init
+        };
+        let made = open_device(&options, &self.options)
+            .and_then(|device| span::open(&device, &options, intent));
+        match made {
+            Ok(_) => self.forget(path, "empty; traffic_ctl storage online takes it into use"),
+            Err(error) => {
+                self.forget(path, &error.to_string());
+                return Err(SpanCommandError::Refused(error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Places keys anew over the spans that are online.
+    pub(super) fn place_anew(&self) {
+        let live = live_spans(&self.spans.lock());
+        self.volume.replace(&live);
+        self.publish();
+    }
+
+    /// Whether every stripe in use has been read.
+    pub(super) fn is_all_loaded(&self) -> bool {
+        let stripes = self.volume.stripes();
+        stripes.iter().all(|stripe| stripe.is_loaded())
+    }
+
+    /// Moves the keys of spans that went offline by themselves, and remembers
+    /// that they did.
+    pub(super) fn retire_spans(&self) {
+        let gone = self.volume.stripes();
+        let gone = gone.iter().filter(|stripe| !stripe.is_online());
+        let spans: Vec<u128> = gone.map(|stripe| stripe.span_uuid()).collect();
+        for span in &spans {
+            if let Err(error) = self.state.set_offline(*span, true) {
+                tracing::error!(%error, "an offline span could not be remembered");
+            }
+        }
+        if !spans.is_empty() {
+            self.place_anew();
+        }
+    }
+
+    fn span_at(&self, path: &Path) -> Result<Arc<LiveSpan>, SpanCommandError> {
+        let spans = self.spans.lock();
+        let found = spans.iter().find(|entry| entry.options.path == path);
+        let live = found.and_then(|entry| entry.state.as_ref().ok());
+        live.cloned().ok_or_else(|| SpanCommandError::Unknown {
+            path: path.to_owned(),
+        })
+    }
+
+    /// The configuration of a span that is offline or refused.
+    fn not_in_use(
+        &self,
+        path: &Path,
+        error: fn(PathBuf) -> SpanCommandError,
+    ) -> Result<SpanOptions, SpanCommandError> {
+        let spans = self.spans.lock();
+        let found = spans.iter().find(|entry| entry.options.path == path);
+        let entry = found.ok_or_else(|| SpanCommandError::Unknown {
+            path: path.to_owned(),
+        })?;
+        match &entry.state {
+            Ok(live) if live.is_online() => Err(error(path.to_owned())),
+            Ok(_) | Err(_) => Ok(entry.options.clone()),
+        }
+    }
+
+    /// Lets go of a span that is not in use, so that its device closes.
+    fn forget(&self, path: &Path, why: &str) {
+        for entry in &mut *self.spans.lock() {
+            if entry.options.path == path {
+                entry.state = Err(why.to_owned());
+            }
+        }
+    }
+}
+
+fn refused(options: &SpanOptions, why: &str) -> SpanStatus {
+    SpanStatus {
+        path: options.path.clone(),
+        id: options.id.clone(),
+        uuid: None,
+        tier: options.tier,
+        state: SpanState::Refused(why.to_owned()),
+        bytes_total: 0,
+        bytes_used: 0,
+        entries_total: 0,
+        entries_used: 0,
+        errors: 0,
+        suspect: false,
+    }
+}

@@ -1,0 +1,269 @@
+//! Changing what a key has: stores, refreshes, invalidations.
+
+use super::Cache;
+use crate::cache::CacheKey;
+use crate::cache::format::fragment::FragmentKind;
+use crate::cache::object::{CopyRef, Home, NewObject, NotStored, Stored};
+use crate::cache::ram::Admission;
+use crate::cache::stripe::NewFragment;
+use crate::cache::volume::{LiveStripe, Written};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Longest metadata and key text together, in bytes.
+const HEAD_MAX: usize = 250 << 10;
+/// The largest part of a log that one object may take, as a divisor.
+const LOG_SHARE: u64 = 2;
+
+/// A head that waits until older copies on other stripes are gone for good:
+/// its batch must not be written before theirs.
+#[derive(Debug)]
+pub(super) struct Deferred {
+    stored: Arc<Stored>,
+    target: Arc<LiveStripe>,
+    waits: Vec<Written>,
+}
+
+/// What an invalidation took away.
+#[derive(Debug)]
+pub(super) struct Gone {
+    /// The epoch of its rule.
+    pub(super) epoch: u64,
+    /// Whether something was there.
+    pub(super) found: bool,
+    /// Batches that will say so.
+    pub(super) waits: Vec<Written>,
+    /// False while a stripe that may hold the key is still being read.
+    pub(super) known_everywhere: bool,
+}
+
+impl Cache {
+    /// Whether an object can be stored, as far as that is known beforehand.
+    pub(super) fn check_new(&self, object: &NewObject) -> Result<(), NotStored> {
+        if object.meta.len().saturating_add(object.key.text().len()) > HEAD_MAX {
+            return Err(NotStored::MetaTooLong);
+        }
+        self.check_length(object.body_len.unwrap_or(0))?;
+        if self.owner(&object.key)?.is_some() && !self.is_loaded(object.key.place()) {
+            return Err(NotStored::NotReady);
+        }
+        Ok(())
+    }
+
+    /// Whether a body of this length can be stored at all.
+    pub(in crate::cache) fn check_length(&self, body_len: u64) -> Result<(), NotStored> {
+        let limit = self.options.max_doc_size;
+        if limit != 0 && body_len > limit {
+            return Err(NotStored::TooLarge);
+        }
+        if self.options.spans.is_empty() && !self.ram.takes_body(body_len) {
+            return Err(NotStored::TooLarge);
+        }
+        Ok(())
+    }
+
+    /// Makes a complete object the newest one under its key.
+    pub(in crate::cache) fn put(&self, stored: Stored) -> Result<(), NotStored> {
+        let hash = stored.key.hash();
+        let target = match &stored.fragments {
+            Some(fragments) => Some(Arc::clone(&fragments.stripe)),
+            None => self.owner(&stored.key)?,
+        };
+        let _slot = self.slots.lock(hash);
+        if self.rules.kills_fill(hash, stored.epoch) {
+            return Err(NotStored::Invalidated);
+        }
+        match target {
+            Some(target) => self.place(stored, target, None),
+            None => self.admit(hash, Arc::new(stored)),
+        }
+    }
+
+    pub(super) fn refresh_copy(
+        &self,
+        copy: &CopyRef,
+        key: &CacheKey,
+        meta: Bytes,
+    ) -> Result<(), NotStored> {
+        let old = &copy.0;
+        let hash = key.hash();
+        if meta.len().saturating_add(key.text().len()) > HEAD_MAX {
+            return Err(NotStored::MetaTooLong);
+        }
+        let epoch = self.rules.epoch();
+        let _slot = self.slots.lock(hash);
+        let current = self
+            .ram
+            .peek(hash)
+            .is_some_and(|held| Arc::ptr_eq(&held, old));
+        let Some(home) = &old.home else {
+            let newer = Arc::new(old.with_meta(meta, epoch));
+            let only_ram = current && self.options.spans.is_empty();
+            return if only_ram {
+                self.admit(hash, newer)
+            } else {
+                Err(NotStored::Replaced)
+            };
+        };
+        if !home.stripe.holds(hash, home.entry) {
+            return Err(NotStored::Replaced);
+        }
+        self.place(
+            old.with_meta(meta, epoch),
+            Arc::clone(&home.stripe),
+            Some(home),
+        )
+    }
+
+    /// Takes a key out of every tier.
+    pub(super) fn invalidate(&self, key: &CacheKey) -> Gone {
+        let hash = key.hash();
+        let _slot = self.slots.lock(hash);
+        let epoch = self.rules.add(hash);
+        self.deferred.lock().remove(&hash);
+        let in_ram = self.ram.remove(hash).is_some();
+        let holders = self.volume.holders(key.place());
+        let waits: Vec<Written> = holders.iter().filter_map(|s| s.free(hash)).collect();
+        Gone {
+            epoch,
+            found: in_ram || !waits.is_empty(),
+            waits,
+            known_everywhere: self.is_loaded(key.place()),
+        }
+    }
+
+    /// Frees what every stripe holds under `hash`; for the rules of an earlier
+    /// run, of which the place is not known.
+    pub(super) fn free_everywhere(&self, hash: u128) -> Vec<Written> {
+        let _slot = self.slots.lock(hash);
+        let stripes = self.volume.stripes();
+        stripes.iter().filter_map(|s| s.free(hash)).collect()
+    }
+
+    /// Gives the heads a place that have waited for it long enough.
+    pub(super) fn place_deferred(&self) {
+        let ready: Vec<u128> = {
+            let deferred = self.deferred.lock();
+            let done = |d: &Deferred| d.waits.iter().all(Written::is_done);
+            let ready = deferred.iter().filter(|(_, d)| done(d));
+            ready.map(|(hash, _)| *hash).collect()
+        };
+        for hash in ready {
+            let _slot = self.slots.lock(hash);
+            let Some(deferred) = self.deferred.lock().remove(&hash) else {
+                continue;
+            };
+            let held = self.ram.peek(hash);
+            let in_ram = held.is_some_and(|held| Arc::ptr_eq(&held, &deferred.stored));
+            let stored = deferred.stored.with_home(None);
+            match append(&stored, &deferred.target, None) {
+                Ok(home) if in_ram => {
+                    self.ram
+                        .insert(hash, Arc::new(stored.with_home(Some(home))));
+                }
+                Ok(_) => {}
+                Err(no) => tracing::debug!(%no, "a deferred head got no place"),
+            }
+        }
+    }
+
+    /// Whether every stripe that may hold a key has been read.
+    fn is_loaded(&self, place: u64) -> bool {
+        let holders = self.volume.holders(place);
+        holders.iter().all(|stripe| stripe.is_loaded())
+    }
+
+    /// Gives a head its place in the log and in RAM, in place of every other
+    /// copy. The key's slot is held.
+    fn place(
+        &self,
+        stored: Stored,
+        target: Arc<LiveStripe>,
+        copy_of: Option<&Home>,
+    ) -> Result<(), NotStored> {
+        let hash = stored.key.hash();
+        if stored.body_len > target.log_bytes() / LOG_SHARE {
+            return Err(NotStored::TooLarge);
+        }
+        self.deferred.lock().remove(&hash);
+        let holders = self.volume.holders(stored.key.place());
+        let others = holders.iter().filter(|other| !Arc::ptr_eq(other, &target));
+        let mut waits: Vec<Written> = others.filter_map(|other| other.free(hash)).collect();
+        waits.retain(|wait| !wait.is_done());
+        if !waits.is_empty() {
+            let stored = Arc::new(stored);
+            self.defer(hash, &stored, target, waits);
+            return self.admit_or_drop(hash, stored);
+        }
+        let home = append(&stored, &target, copy_of).inspect_err(|_| {
+            // What the key had before is no longer what the origin says.
+            self.ram.remove(hash);
+            target.free(hash);
+        })?;
+        self.admit_or_drop(hash, Arc::new(stored.with_home(Some(home))))
+    }
+
+    fn defer(
+        &self,
+        hash: u128,
+        stored: &Arc<Stored>,
+        target: Arc<LiveStripe>,
+        waits: Vec<Written>,
+    ) {
+        target.free(hash);
+        for wait in &waits {
+            wait.hurry();
+        }
+        let deferred = Deferred {
+            stored: Arc::clone(stored),
+            target,
+            waits,
+        };
+        self.deferred.lock().insert(hash, deferred);
+    }
+
+    /// RAM takes the object if it wants it; what it held before is gone.
+    fn admit_or_drop(&self, hash: u128, stored: Arc<Stored>) -> Result<(), NotStored> {
+        if stored.chunks.is_some() {
+            self.ram.insert(hash, stored);
+        } else {
+            self.ram.remove(hash);
+        }
+        Ok(())
+    }
+
+    /// Stores in RAM alone.
+    fn admit(&self, hash: u128, stored: Arc<Stored>) -> Result<(), NotStored> {
+        match self.ram.insert(hash, stored) {
+            Admission::Admitted => Ok(()),
+            Admission::Cutoff | Admission::TooLarge => Err(NotStored::TooLarge),
+            Admission::FirstSight => Err(NotStored::FirstSight),
+        }
+    }
+}
+
+/// Appends the head, with the body if that is not in fragments.
+fn append(
+    stored: &Stored,
+    target: &Arc<LiveStripe>,
+    copy_of: Option<&Home>,
+) -> Result<Home, NotStored> {
+    let content = stored.content().ok_or(NotStored::MetaTooLong)?;
+    let body = match (&stored.fragments, &stored.chunks) {
+        (None, Some(chunks)) => &**chunks,
+        (None, None) => return Err(NotStored::Replaced),
+        (Some(_), _) => &[],
+    };
+    let appended = target.append(&NewFragment {
+        key_hash: stored.key.hash(),
+        kind: FragmentKind::Head,
+        meta: &content,
+        body,
+        keep: &[],
+        copy_of: copy_of.map(|home| home.entry),
+    })?;
+    Ok(Home {
+        stripe: Arc::clone(target),
+        entry: appended.place.entry,
+    })
+}

@@ -1,0 +1,247 @@
+//! Opening: from configured spans to stripes in use.
+
+use super::counters::Counters;
+use super::slots::Slots;
+use super::thread::{self, CacheThread};
+use super::{Cache, State};
+use crate::base::clock::Clock;
+use crate::base::size::MIB;
+use crate::cache::format::span_header::StripeSlot;
+use crate::cache::inspect::{SpanOutcome, SpanReport};
+use crate::cache::invalidation::Rules;
+use crate::cache::options::{AioMode, CacheOptions, SpanOptions};
+use crate::cache::ram::RamCache;
+use crate::cache::span::{self, Intent, Span, SpanError};
+use crate::cache::stripe::{StripeIdentity, StripeOptions};
+use crate::cache::tier::SpanTier;
+use crate::cache::volume::{LiveSpan, LiveStripe, StripeSeed, Volume};
+use crate::device::{OpenRequest, OpenedDevice};
+use crate::metrics::Registry;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The RAM cache's size when nobody sets it and there is no directory to
+/// derive it from, in bytes.
+const RAM_ALONE: u64 = 256 * MIB;
+/// The RAM cache's automatic size, in bytes a byte of directory.
+const RAM_BY_DIRECTORY: u64 = 10;
+/// The least that the automatic size comes to, in bytes.
+const RAM_LEAST: u64 = 32 * MIB;
+/// Bytes of a directory slot.
+const SLOT_BYTES: u64 = 8;
+/// The largest fragment: two and their heads fit the aggregation buffer.
+const FRAGMENT_MAX: u32 = 1_792 << 10;
+/// Bytes of the aggregation buffer, which wait beside the backlog.
+const BUFFER_BYTES: u64 = 4 * MIB;
+
+/// A configured span.
+#[derive(Debug)]
+pub(super) struct SpanEntry {
+    pub(super) options: SpanOptions,
+    /// The span in use, or why it is left out.
+    pub(super) state: Result<Arc<LiveSpan>, String>,
+}
+
+/// What stripes need beside their span.
+pub(super) struct Shared<'a> {
+    pub(super) options: &'a CacheOptions,
+    pub(super) state: &'a State,
+    pub(super) clock: &'a Arc<dyn Clock>,
+    pub(super) counters: &'a Arc<Counters>,
+}
+
+/// See [`Cache::open`].
+pub(super) fn open(
+    mut options: CacheOptions,
+    clock: Arc<dyn Clock>,
+    registry: &Registry,
+) -> (Arc<Cache>, Vec<SpanReport>) {
+    options.target_fragment_size = options.target_fragment_size.clamp(4096, FRAGMENT_MAX);
+    if options.aio_mode == AioMode::IoUring {
+        tracing::warn!("proxy.config.aio.mode io_uring is not supported yet: using threads");
+    }
+    let devices = options.spans.iter().map(|span| open_device(span, &options));
+    let devices = devices.collect();
+    open_over(options, devices, clock, registry)
+}
+
+/// Opens the cache over devices that are open already, one for each span of
+/// `options`.
+pub(super) fn open_over(
+    options: CacheOptions,
+    devices: Vec<Result<OpenedDevice, SpanError>>,
+    clock: Arc<dyn Clock>,
+    registry: &Registry,
+) -> (Arc<Cache>, Vec<SpanReport>) {
+    let state = thread::open_state(options.state_dir.as_deref());
+    let unfinished = state.unfinished_purges().unwrap_or_default();
+    let counters = Arc::new(Counters::new(registry));
+    let shared = Shared {
+        options: &options,
+        state: &state,
+        clock: &clock,
+        counters: &counters,
+    };
+    let (entries, reports) = open_spans(&shared, devices);
+    let live = live_spans(&entries);
+    warn_of_tiers(&live);
+    let volume = Volume::over(&live);
+    let ram_size = options
+        .ram
+        .size
+        .unwrap_or_else(|| automatic_ram(&options, &volume));
+    let cache = Arc::new_cyclic(|me| Cache {
+        me: me.clone(),
+        ram: RamCache::new(ram_size, &options.ram),
+        rules: Rules::new(state.epoch, &unfinished),
+        slots: Slots::new(),
+        thread: CacheThread::start(me.clone(), state.clone(), &unfinished),
+        deferred: Mutex::new(HashMap::new()),
+        spans: Mutex::new(entries),
+        counters,
+        volume,
+        clock,
+        state,
+        options,
+    });
+    cache.publish();
+    (cache, reports)
+}
+
+/// The spans among `entries` that are open.
+pub(super) fn live_spans(entries: &[SpanEntry]) -> Vec<Arc<LiveSpan>> {
+    let live = entries.iter().filter_map(|entry| entry.state.as_ref().ok());
+    live.cloned().collect()
+}
+
+/// Opens the device of a span.
+pub(super) fn open_device(
+    span: &SpanOptions,
+    options: &CacheOptions,
+) -> Result<OpenedDevice, SpanError> {
+    let request = OpenRequest {
+        path: span.path.clone(),
+        size: span.size,
+        threads: options.threads_per_disk.max(1),
+        force_sector: options.force_sector_size,
+    };
+    Ok(crate::device::open(&request)?)
+}
+
+fn open_spans(
+    shared: &Shared<'_>,
+    devices: Vec<Result<OpenedDevice, SpanError>>,
+) -> (Vec<SpanEntry>, Vec<SpanReport>) {
+    let intent = if shared.options.clear {
+        Intent::Clear
+    } else {
+        Intent::Use
+    };
+    let spans = shared.options.spans.iter().zip(devices);
+    spans
+        .map(|(options, device)| {
+            let opened = device.and_then(|device| span::open(&device, options, intent));
+            let state = opened.map(|span| {
+                let live = put_in_use(shared, &span, options, shared.state.run - 1);
+                (live, span.formatted)
+            });
+            entry(options, state)
+        })
+        .unzip()
+}
+
+/// A span's entry and its report.
+fn entry(
+    options: &SpanOptions,
+    state: Result<(Arc<LiveSpan>, bool), SpanError>,
+) -> (SpanEntry, SpanReport) {
+    let path = options.path.clone();
+    let (state, outcome) = match state {
+        Ok((live, formatted)) => {
+            let outcome = SpanOutcome::Used {
+                tier: live.tier,
+                bytes: live.bytes,
+                formatted,
+            };
+            (Ok(live), outcome)
+        }
+        Err(error) => {
+            tracing::error!(path = %path.display(), "span left out: {error}");
+            let text = error.to_string();
+            (Err(text.clone()), SpanOutcome::Refused(text))
+        }
+    };
+    let options = options.clone();
+    (SpanEntry { options, state }, SpanReport { path, outcome })
+}
+
+/// Makes stripes of an open span; those with content are read behind our back.
+/// What they hold is suspect if they missed the run `last_run`.
+pub(super) fn put_in_use(
+    shared: &Shared<'_>,
+    span: &Span,
+    options: &SpanOptions,
+    last_run: u64,
+) -> Arc<LiveSpan> {
+    let live = Arc::new(LiveSpan::new(span, options, shared.options.max_disk_errors));
+    let offline = shared.state.is_offline(live.uuid).unwrap_or(false);
+    if offline {
+        live.go_offline();
+    }
+    let slots = span.content.stripes.iter();
+    let stripes: Vec<Arc<LiveStripe>> = slots
+        .map(|slot| LiveStripe::new(&live, slot, shared.clock, shared.counters))
+        .collect();
+    live.set_stripes(stripes.clone());
+    for (stripe, slot) in stripes.iter().zip(&span.content.stripes) {
+        if !offline {
+            let is_new = span.new_stripes.contains(&slot.uuid);
+            stripe.begin(seed(shared, span, slot, last_run), is_new);
+        }
+    }
+    live
+}
+
+fn seed(shared: &Shared<'_>, span: &Span, slot: &StripeSlot, last_run: u64) -> StripeSeed {
+    let options = shared.options;
+    StripeSeed {
+        slot: *slot,
+        block: span.content.block,
+        average_object_bytes: u64::from(options.min_average_object_size),
+        identity: StripeIdentity {
+            uuid: slot.uuid,
+            volume: slot.volume,
+            instance: shared.state.instance,
+            run: shared.state.run,
+            epoch: shared.state.epoch,
+        },
+        last_run,
+        options: StripeOptions {
+            fragment_bytes: options.target_fragment_size,
+            backlog_bytes: options.agg_write_backlog.saturating_add(BUFFER_BYTES),
+            sync_interval: options.dir_sync_frequency,
+            ..StripeOptions::default()
+        },
+    }
+}
+
+fn automatic_ram(options: &CacheOptions, volume: &Volume) -> u64 {
+    let average = u64::from(options.min_average_object_size).max(512);
+    let stripes = volume.stripes();
+    let bytes: u64 = stripes.iter().map(|stripe| stripe.candidate().bytes).sum();
+    match bytes / average * SLOT_BYTES * RAM_BY_DIRECTORY {
+        0 => RAM_ALONE,
+        size => size.max(RAM_LEAST),
+    }
+}
+
+fn warn_of_tiers(spans: &[Arc<LiveSpan>]) {
+    let has = |tier: SpanTier| spans.iter().any(|span| span.tier == tier);
+    if has(SpanTier::Fast) && has(SpanTier::Capacity) {
+        tracing::warn!(
+            "spans of both tiers: fills go to the capacity tier, and nothing is \
+             promoted to the fast tier yet; what it holds is still served"
+        );
+    }
+}

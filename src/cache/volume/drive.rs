@@ -1,0 +1,123 @@
+//! Carries a stripe's plans out, and its completions back.
+
+use super::live::LiveStripe;
+use crate::cache::stripe::{Action, Cause, Completion, Outcome, Plan};
+use crate::device::{DeviceError, Request};
+use crate::metrics::Metric;
+use std::sync::Arc;
+
+impl LiveStripe {
+    /// Starts every I/O that the stripe wants now. Holds no lock while it
+    /// does, so that a device may complete at once.
+    pub(in crate::cache) fn drive(self: &Arc<Self>) {
+        while let Some(plan) = self.next_plan() {
+            self.start(plan);
+        }
+    }
+
+    /// Brings everything appended so far to the device, and the device's own
+    /// cache to the medium.
+    pub(in crate::cache) async fn flush(self: &Arc<Self>) {
+        let Some(core) = self.core.get() else {
+            return;
+        };
+        let sequence = core.stripe.lock().flush();
+        self.wait(|| core.directory.written_sequence() >= sequence)
+            .await;
+    }
+
+    /// Stops it cleanly: all is on the device on return, and it takes no more.
+    pub(in crate::cache) async fn close(self: &Arc<Self>) {
+        let Some(core) = self.core.get() else {
+            return;
+        };
+        core.stripe.lock().close();
+        self.wait(|| core.stripe.lock().is_closed()).await;
+    }
+
+    /// Notes the epoch that later batches carry.
+    pub(in crate::cache) fn set_epoch(&self, epoch: u64) {
+        if let Some(core) = self.core.get() {
+            core.stripe.lock().set_epoch(epoch);
+        }
+    }
+
+    /// Drives until `done`, or until the stripe can't go on.
+    async fn wait(self: &Arc<Self>, done: impl Fn() -> bool) {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            self.drive();
+            if done() || self.is_stuck() {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    fn is_stuck(&self) -> bool {
+        let core = self.core.get();
+        !self.is_online() || core.is_none_or(|core| core.stripe.lock().has_failed())
+    }
+
+    fn next_plan(&self) -> Option<Plan> {
+        if !self.is_online() {
+            return None;
+        }
+        let core = self.core.get()?;
+        let now = self.now();
+        core.stripe.lock().poll(now)
+    }
+
+    fn start(self: &Arc<Self>, plan: Plan) {
+        let stripe = Arc::clone(self);
+        let (id, cause) = (plan.id, plan.cause);
+        let done = Box::new(move |ended: Result<(), DeviceError>| {
+            let outcome = stripe.outcome(ended);
+            if let Some(core) = stripe.core.get() {
+                let now = stripe.now();
+                let completion = core.stripe.lock().complete(now, id, outcome);
+                stripe.count(cause, outcome, &completion);
+            }
+            stripe.drive();
+            stripe.moved.notify_waiters();
+        });
+        self.span.device.submit(match plan.action {
+            Action::Write { offset, bytes } => Request::Write {
+                offset: self.offset + offset,
+                bytes,
+                done,
+            },
+            Action::Flush => Request::Flush { done },
+        });
+    }
+
+    fn outcome(&self, ended: Result<(), DeviceError>) -> Outcome {
+        match ended {
+            Ok(()) => Outcome::Done,
+            Err(error) => {
+                tracing::warn!(path = %self.path().display(), %error, "write failed");
+                self.counters.add(Metric::CacheSpanErrorsWrite, 1);
+                self.span.note_error();
+                Outcome::Failed
+            }
+        }
+    }
+
+    fn count(&self, cause: Cause, outcome: Outcome, completion: &Completion) {
+        match cause {
+            Cause::Batch => self
+                .counters
+                .add(Metric::CacheWriteBytes, completion.written),
+            Cause::Pages | Cause::PageTable | Cause::Ring => {
+                self.counters
+                    .add(Metric::CacheSyncBytes, completion.written);
+            }
+            Cause::Header if outcome == Outcome::Done => {
+                self.counters.add(Metric::CacheSyncCount, 1);
+            }
+            Cause::Header | Cause::Flush => {}
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A stripe in use: lookups and reads by any thread, writes under its lock.
+
+use super::span::LiveSpan;
+use crate::base::aligned::AlignedBuf;
+use crate::base::clock::{Clock, MonoTime};
+use crate::base::size::{round_down, round_up};
+use crate::cache::directory::{Directory, Place};
+use crate::cache::format::dir_entry::DirEntry;
+use crate::cache::format::fragment::{Fragment, FragmentError};
+use crate::cache::format::object::body_key;
+use crate::cache::format::span_header::StripeSlot;
+use crate::cache::inspect::SpanStatus;
+use crate::cache::object::{Miss, NotStored};
+use crate::cache::placement::Candidate;
+use crate::cache::store::Counters;
+use crate::cache::stripe::{Appended, NewFragment, Refused, Stripe};
+use crate::cache::tier::Tier;
+use crate::device::{DeviceError, Request};
+use crate::metrics::Metric;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{Notify, oneshot};
+
+/// A stripe, and what drives it.
+pub(in crate::cache) struct LiveStripe {
+    pub(in crate::cache) uuid: u128,
+    pub(super) span: Arc<LiveSpan>,
+    /// Bytes from the span's start.
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) counters: Arc<Counters>,
+    /// Empty until it has been read.
+    pub(super) core: OnceLock<Core>,
+    /// Told whenever something was completed.
+    pub(super) moved: Notify,
+}
+
+/// The stripe itself, once it is known.
+#[derive(Debug)]
+pub(super) struct Core {
+    /// Bytes of the log.
+    pub(super) log_bytes: u64,
+    pub(super) stripe: Mutex<Stripe>,
+    pub(super) directory: Arc<Directory>,
+}
+
+/// A batch to wait for.
+#[derive(Clone, Debug)]
+pub(in crate::cache) struct Written {
+    pub(in crate::cache) stripe: Arc<LiveStripe>,
+    pub(in crate::cache) sequence: u64,
+}
+
+impl Written {
+    /// Asks that the batch be written without waiting for more.
+    pub(in crate::cache) fn hurry(&self) {
+        if let Some(core) = self.stripe.core.get() {
+            core.stripe.lock().flush();
+            self.stripe.drive();
+        }
+    }
+
+    /// Whether the batch is on the device, or can't come there any more.
+    pub(in crate::cache) fn is_done(&self) -> bool {
+        let core = self.stripe.core.get();
+        !self.stripe.is_online()
+            || core.is_some_and(|core| core.directory.written_sequence() >= self.sequence)
+    }
+}
+
+/// A verified fragment and its place.
+#[derive(Debug)]
+pub(in crate::cache) struct Located {
+    pub(in crate::cache) fragment: Fragment,
+    pub(in crate::cache) place: Place,
+}
+
+impl fmt::Debug for LiveStripe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LiveStripe({:032x})", self.uuid)
+    }
+}
+
+impl LiveStripe {
+    /// The stripe in `slot` of `span`, to be begun.
+    pub(in crate::cache) fn new(
+        span: &Arc<LiveSpan>,
+        slot: &StripeSlot,
+        clock: &Arc<dyn Clock>,
+        counters: &Arc<Counters>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            uuid: slot.uuid,
+            span: Arc::clone(span),
+            offset: slot.offset,
+            length: slot.length,
+            clock: Arc::clone(clock),
+            counters: Arc::clone(counters),
+            core: OnceLock::new(),
+            moved: Notify::new(),
+        })
+    }
+
+    /// The configured path of its span.
+    pub(super) fn path(&self) -> &Path {
+        &self.span.options.path
+    }
+
+    /// The tier that its reads count for.
+    pub(in crate::cache) fn tier(&self) -> Tier {
+        self.span.tier.into()
+    }
+
+    /// Whether its span is in use.
+    pub(in crate::cache) fn is_online(&self) -> bool {
+        self.span.is_online()
+    }
+
+    /// Names its span.
+    pub(in crate::cache) fn span_uuid(&self) -> u128 {
+        self.span.uuid
+    }
+
+    /// Whether it has been read, so that what it holds is known.
+    pub(in crate::cache) fn is_loaded(&self) -> bool {
+        self.core.get().is_some()
+    }
+
+    /// For placement.
+    pub(in crate::cache) fn candidate(&self) -> Candidate {
+        Candidate {
+            uuid: self.uuid,
+            bytes: self.length,
+        }
+    }
+
+    /// Bytes of the log, 0 before it is known.
+    pub(in crate::cache) fn log_bytes(&self) -> u64 {
+        self.core.get().map_or(0, |core| core.log_bytes)
+    }
+
+    /// Bytes of the log that have been written to. It begins in cycle 1:
+    /// before its first turn is full, what lies behind the cursor is all.
+    pub(in crate::cache) fn log_used(&self) -> u64 {
+        let core = self.core.get();
+        core.map_or(0, |core| {
+            let written = core.directory.cursor().saturating_sub(core.log_bytes);
+            written.min(core.log_bytes)
+        })
+    }
+
+    /// Whether the directory has an entry that may be the key's.
+    pub(in crate::cache) fn may_hold(&self, key: u128) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| !core.directory.lookup(key).is_empty())
+    }
+
+    /// Whether this very entry is still there.
+    pub(in crate::cache) fn holds(&self, key: u128, entry: DirEntry) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| core.directory.holds(key, entry))
+    }
+
+    /// The first fragment of the key that `accept` takes, read and verified.
+    ///
+    /// # Errors
+    /// Why there is none; a damaged one is freed.
+    pub(in crate::cache) async fn find<T>(
+        self: &Arc<Self>,
+        key: u128,
+        accept: impl Fn(Located) -> Option<T>,
+    ) -> Result<T, Miss> {
+        let core = self.core.get().ok_or(Miss::NotReady)?;
+        for place in core.directory.lookup(key) {
+            let bytes = self.read(core, &place).await?;
+            match core.directory.verify(&place, key, &bytes) {
+                Ok(fragment) => {
+                    if let Some(found) = accept(Located { fragment, place }) {
+                        core.directory.mark_read(key, &place);
+                        return Ok(found);
+                    }
+                }
+                Err(FragmentError::OtherKey) => {}
+                Err(error) => return Err(self.unusable(key, &place, &error)),
+            }
+            self.counters.add(Metric::CacheDirectoryCollision, 1);
+        }
+        Err(Miss::Absent)
+    }
+
+    /// Fragment `index` of an object's body.
+    ///
+    /// # Errors
+    /// Why it can't be had.
+    pub(in crate::cache) async fn body_fragment(
+        self: &Arc<Self>,
+        object_id: u128,
+        index: u64,
+    ) -> Result<Bytes, Miss> {
+        let key = body_key(object_id, index);
+        self.find(key, |located| Some(located.fragment.body)).await
+    }
+
+    /// Takes a fragment into the log.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub(in crate::cache) fn append(
+        self: &Arc<Self>,
+        new: &NewFragment<'_>,
+    ) -> Result<Appended, NotStored> {
+        let core = self.core.get().ok_or(NotStored::NotReady)?;
+        if !self.is_online() {
+            return Err(NotStored::NotReady);
+        }
+        let now = self.now();
+        let appended = core.stripe.lock().append(now, new);
+        self.drive();
+        appended.map_err(not_stored)
+    }
+
+    /// Frees the key's entries; the batch that says so, if there were any.
+    pub(in crate::cache) fn free(self: &Arc<Self>, key: u128) -> Option<Written> {
+        let core = self.core.get()?;
+        if core.directory.lookup(key).is_empty() {
+            return None;
+        }
+        let now = self.now();
+        let freed = core.stripe.lock().free(now, key, &[]);
+        self.drive();
+        (freed.entries > 0).then(|| Written {
+            stripe: Arc::clone(self),
+            sequence: freed.sequence,
+        })
+    }
+
+    /// Adds its figures to those of its span.
+    pub(in crate::cache) fn add_to(&self, status: &mut SpanStatus) {
+        let Some(core) = self.core.get() else {
+            return;
+        };
+        let census = core.directory.census();
+        status.bytes_total += core.log_bytes;
+        status.bytes_used += self.log_used();
+        status.entries_total += census.slots;
+        status.entries_used += census.valid;
+        let oldest = core.directory.cursor().saturating_sub(core.log_bytes);
+        status.suspect |= core.directory.suspect_below() > oldest;
+    }
+
+    pub(super) fn now(&self) -> MonoTime {
+        self.clock.mono()
+    }
+
+    /// The bytes at a place: from the buffer, or else from the device.
+    async fn read(&self, core: &Core, place: &Place) -> Result<Bytes, Miss> {
+        if core.directory.is_buffered(place)
+            && let Some(bytes) = core.stripe.lock().buffered(place)
+        {
+            return Ok(bytes);
+        }
+        if !self.is_online() {
+            return Err(Miss::Absent);
+        }
+        self.read_device(place).await.map_err(|error| {
+            tracing::warn!(path = %self.path().display(), %error,
+                offset = self.offset + place.offset, "read failed");
+            self.counters.add(Metric::CacheSpanErrorsRead, 1);
+            self.span.note_error();
+            Miss::ReadError
+        })
+    }
+
+    /// Reads a place, widened to the device's sectors. A stripe begins and
+    /// ends at a multiple of its block, so that this stays within it.
+    async fn read_device(&self, place: &Place) -> Result<Bytes, DeviceError> {
+        let sector = u64::from(self.span.device.geometry().sector.max(1));
+        let start = self.offset + place.offset;
+        let from = round_down(start, sector);
+        let to = round_up(start + u64::from(place.length), sector);
+        let (send, receive) = oneshot::channel();
+        self.span.device.submit(Request::Read {
+            offset: from,
+            buf: AlignedBuf::zeroed(usize::try_from(to - from).unwrap_or(0)),
+            // Who no longer waits for the answer has no need of it.
+            done: Box::new(move |outcome| drop(send.send(outcome))),
+        });
+        let bytes = receive.await.unwrap_or(Err(DeviceError::Closed))?;
+        let skip = usize::try_from(start - from).unwrap_or(usize::MAX);
+        let len = usize::try_from(place.length).unwrap_or(usize::MAX);
+        let bytes = bytes.into_bytes();
+        let end = skip.saturating_add(len).min(bytes.len());
+        Ok(bytes.slice(skip.min(end)..end))
+    }
+
+    /// Judges a fragment that did not verify; a damaged one is freed.
+    fn unusable(self: &Arc<Self>, key: u128, place: &Place, error: &FragmentError) -> Miss {
+        match error {
+            FragmentError::Damaged(why) => {
+                tracing::warn!(path = %self.path().display(), %why,
+                    offset = self.offset + place.offset, "damaged fragment");
+                self.counters.add(Metric::CacheReadInvalid, 1);
+                self.free_entry(key, place.entry);
+                Miss::ReadError
+            }
+            FragmentError::Overtaken(_) | FragmentError::OtherKey => Miss::Overtaken,
+        }
+    }
+
+    fn free_entry(self: &Arc<Self>, key: u128, entry: DirEntry) {
+        if let Some(core) = self.core.get() {
+            let now = self.now();
+            core.stripe.lock().free_entry(now, key, entry);
+            self.drive();
+        }
+    }
+}
+
+const fn not_stored(refused: Refused) -> NotStored {
+    match refused {
+        Refused::Backlog => NotStored::Backlog,
+        Refused::TooLarge => NotStored::TooLarge,
+        Refused::Superseded => NotStored::Replaced,
+        Refused::Closed => NotStored::NotReady,
+    }
+}

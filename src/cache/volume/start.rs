@@ -1,0 +1,115 @@
+//! From a span's table to a stripe in use: made anew, or read back.
+
+use super::live::{Core, LiveStripe};
+use crate::cache::format::span_header::StripeSlot;
+use crate::cache::stripe::{
+    Geometry, NotRecovered, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
+    StripeIdentity, StripeOptions,
+};
+use crate::device::read_blocking;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a stripe is started from.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cache) struct StripeSeed {
+    pub(in crate::cache) slot: StripeSlot,
+    /// Multiple of all writes, bytes.
+    pub(in crate::cache) block: u32,
+    pub(in crate::cache) average_object_bytes: u64,
+    pub(in crate::cache) identity: StripeIdentity,
+    /// The last run that it should have taken part in.
+    pub(in crate::cache) last_run: u64,
+    pub(in crate::cache) options: StripeOptions,
+}
+
+impl LiveStripe {
+    /// Puts the stripe in use: a new one at once, an old one as soon as it has
+    /// been read, by a thread of its own.
+    pub(in crate::cache) fn begin(self: &Arc<Self>, seed: StripeSeed, is_new: bool) {
+        if is_new {
+            return self.format(&seed);
+        }
+        let stripe = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("strata-start".into());
+        if let Err(error) = thread.spawn(move || stripe.recover(&seed)) {
+            self.give_up(&format!("no thread to read it: {error}"));
+        }
+    }
+
+    /// Waits until the stripe has been read, or given up.
+    pub(in crate::cache) async fn loaded(&self) {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            if self.is_loaded() || !self.is_online() {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    fn format(self: &Arc<Self>, seed: &StripeSeed) {
+        let geometry = Geometry::new(seed.slot.length, seed.average_object_bytes, seed.block);
+        match geometry {
+            Ok(geometry) => {
+                self.install(Stripe::format(seed.identity, geometry, seed.options));
+            }
+            Err(error) => self.give_up(&error.to_string()),
+        }
+    }
+
+    fn recover(self: &Arc<Self>, seed: &StripeSeed) {
+        match self.read_back(seed) {
+            Ok((stripe, report)) => {
+                tracing::info!(path = %self.path().display(), ?report, "stripe read");
+                self.install(stripe);
+            }
+            Err(error) => self.give_up(&error.to_string()),
+        }
+    }
+
+    /// A read that fails counts as damaged bytes.
+    fn read_back(&self, seed: &StripeSeed) -> Result<(Stripe, RecoveryReport), NotRecovered> {
+        let mut recovery = Recovery::new(RecoveryStart {
+            identity: seed.identity,
+            last_run: seed.last_run,
+            length: seed.slot.length,
+            block: seed.block,
+            options: seed.options,
+        });
+        while let RecoveryStep::Read { offset, length } = recovery.step() {
+            let length = usize::try_from(length).unwrap_or(0);
+            match read_blocking(&*self.span.device, self.offset + offset, length) {
+                Ok(bytes) => recovery.complete(&bytes),
+                Err(error) => {
+                    tracing::warn!(path = %self.path().display(), %error, offset,
+                        "read failed at the start");
+                    self.span.note_error();
+                    recovery.complete(&[]);
+                }
+            }
+        }
+        recovery.finish()
+    }
+
+    fn install(self: &Arc<Self>, stripe: Stripe) {
+        let core = Core {
+            directory: stripe.directory(),
+            log_bytes: stripe.geometry().log_bytes(),
+            stripe: Mutex::new(stripe),
+        };
+        // A stripe is begun once, by whoever opened its span.
+        drop(self.core.set(core));
+        self.drive();
+        self.moved.notify_waiters();
+    }
+
+    /// Takes the span out of use: one of its stripes can't be.
+    fn give_up(&self, why: &str) {
+        tracing::error!(path = %self.path().display(), why, "stripe can't be used: span offline");
+        self.span.go_offline();
+        self.moved.notify_waiters();
+    }
+}
