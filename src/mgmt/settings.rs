@@ -14,6 +14,7 @@ use crate::proxy::Snapshot;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use report::{Origin, Reloaded, Setting, Shown, Status};
@@ -113,6 +114,12 @@ impl Settings {
                 last_errors: Vec::new(),
             }),
         }
+    }
+
+    /// The path that a name in the configuration means.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.source.path(name)
     }
 
     /// Reads every file again. Any error: nothing changes. None: one swap.

@@ -9,6 +9,7 @@ pub mod fetch;
 pub mod fill;
 pub mod generator;
 pub mod h1;
+pub mod key;
 pub mod life;
 pub mod listener;
 pub mod origin;

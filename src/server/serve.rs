@@ -128,6 +128,8 @@ fn control(
         collector: Arc::clone(collector),
         clock: Arc::clone(&opened.clock),
         settings,
+        snapshot: Arc::clone(&opened.snapshot),
+        cache: Arc::clone(&opened.cache),
         life: Arc::clone(life),
         facts: Facts {
             started: opened.clock.wall(),

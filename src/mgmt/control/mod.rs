@@ -13,6 +13,7 @@
 //! | `metric.get` | `names` | `values`: name and value of each |
 //! | `metric.match` | `pattern` | the same of all that match |
 //! | `metric.zero` | `names`; none is all | nothing |
+//! | `cache.purge` | `urls` | `purged`: url, key and whether it was `found` |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
 //! | `server.stop` | | nothing; the server then drains and exits |
 //! | `server.drain` | | the phase |
@@ -20,6 +21,7 @@
 //! A configuration that is refused is told by the error's `data.errors`, each
 //! with file, line, column and, as `text`, all of it on one line.
 
+mod cache;
 mod config;
 mod metric;
 mod params;
@@ -31,7 +33,10 @@ use super::rpc::{Call, Fault, FaultKind};
 use super::settings::Settings;
 use super::socket::Handler;
 use crate::base::clock::{Clock, WallTime};
+use crate::cache::Cache;
 use crate::metrics::{Collector, Metric, Scrape};
+use crate::proxy::Snapshot;
+use arc_swap::ArcSwap;
 use params::Params;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -56,6 +61,10 @@ pub struct Control {
     pub clock: Arc<dyn Clock>,
     /// The configuration.
     pub settings: Settings,
+    /// What requests are judged by.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
+    /// The cache.
+    pub cache: Arc<Cache>,
     /// The server's phase.
     pub life: Arc<Life>,
     /// What does not change.
@@ -68,7 +77,7 @@ impl Handler for Control {
     async fn call(&self, call: &Call) -> Result<Value, Fault> {
         let cells = self.collector.gauges();
         cells.add(Metric::StrataControlRequests, 1);
-        let outcome = self.dispatch(call);
+        let outcome = self.dispatch(call).await;
         if let Err(fault) = &outcome {
             cells.add(Metric::StrataControlErrors, 1);
             tracing::debug!(method = call.method, %fault, "control call refused");
@@ -78,8 +87,12 @@ impl Handler for Control {
 }
 
 impl Control {
-    fn dispatch(&self, call: &Call) -> Result<Value, Fault> {
+    async fn dispatch(&self, call: &Call) -> Result<Value, Fault> {
         match call.method.split_once('.') {
+            Some(("cache", "purge")) => {
+                let urls = Params::of(call, &["urls"])?.some_texts("urls")?;
+                cache::purge(self, &urls).await
+            }
             Some(("config", action)) => self.config(action, call),
             Some(("value", action)) => self.value(action, call),
             Some(("metric", action)) => self.metric(action, call),
