@@ -2,7 +2,7 @@
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 
 /// How sockets are opened.
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +68,26 @@ pub fn listen(address: SocketAddr, options: ListenOptions) -> Result<Listeners, 
     })
 }
 
-/// The address that reaches a listener from this machine: what is bound to any
-/// address answers on loopback.
+/// Every address that reaches a listener: its own, and for one bound to any
+/// address, each of this machine's with its port.
 #[must_use]
-pub fn reachable(address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        return SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port());
+pub fn every_address(bound: SocketAddr) -> Vec<SocketAddr> {
+    let mut all = vec![bound];
+    if bound.ip().is_unspecified() {
+        let port = bound.port();
+        all.extend(machine_addresses().map(|ip| SocketAddr::new(ip, port)));
     }
-    address
+    all
+}
+
+/// None if the system does not tell.
+fn machine_addresses() -> impl Iterator<Item = IpAddr> {
+    let interfaces = nix::ifaddrs::getifaddrs().into_iter().flatten();
+    interfaces.filter_map(|interface| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    })
 }
 
 fn probe(address: SocketAddr) -> Result<(), ListenError> {
@@ -121,6 +133,7 @@ fn named(address: SocketAddr, cause: io::Error) -> ListenError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     const OPTIONS: ListenOptions = ListenOptions {
         backlog: 16,
@@ -149,6 +162,14 @@ mod tests {
             error.to_string(),
             format!("port {port} on 127.0.0.1 is taken by another server")
         );
+    }
+
+    #[test]
+    fn a_listener_on_any_address_is_reached_by_each_of_the_machine() {
+        let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 80);
+        let loopback = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 80);
+        assert!(every_address(any).contains(&loopback));
+        assert_eq!(every_address(loopback), [loopback]);
     }
 
     #[test]

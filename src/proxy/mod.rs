@@ -7,6 +7,7 @@ mod connection;
 pub mod context;
 pub mod fetch;
 pub mod fill;
+mod forward;
 pub mod generator;
 pub mod h1;
 pub mod key;
@@ -24,6 +25,7 @@ pub mod snapshot;
 #[cfg(test)]
 mod testing;
 mod transaction;
+mod tunnel;
 pub mod worker;
 
 pub use context::{Shared, WorkerContext};

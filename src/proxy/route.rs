@@ -1,19 +1,19 @@
 //! From a request's head to what becomes of it: pure, from the snapshot alone.
 
 use super::answer::Answer;
+use super::forward;
 use super::h1::RequestHead;
-use super::origin::{Place, Upstream};
+use super::origin::{AddressGuard, Place, Upstream};
 use super::peer::Peer;
 use super::routed::{Mode, Routed};
 use super::snapshot::Snapshot;
 use crate::base::clock::{MonoTime, WallTime};
 use crate::cache::CacheKey;
 use crate::config::remap::Plugin;
-use crate::http::forwarding::{self, MaxForwards, ViaIdentity, X_FORWARDED_FOR};
-use crate::http::target::{RequestUrl, Target};
+use crate::http::forwarding::{self, MaxForwards, ViaIdentity};
+use crate::http::target::{Authority, RequestUrl, Target};
 use crate::remap::{Client, CompiledRule, Found, TargetUrl};
-use http::header::{FORWARDED, VIA};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ pub enum Step {
     Redirect(StatusCode, String),
     /// The request's own head comes back (RFC 9110 9.3.8).
     Echo(Box<RequestHead>),
+    /// A tunnel to this place, whose address the guard judges.
+    Tunnel(Upstream),
     /// The cache forgets this object.
     Purge(Box<Routed>),
     /// The cache or the origin answers.
@@ -56,7 +58,7 @@ pub fn route(head: RequestHead, snapshot: &Arc<Snapshot>, arrival: &Arrival<'_>)
     }
     let router = Router { snapshot, arrival };
     match &head.target {
-        Target::Authority(_) => Step::Answer(Answer::TunnelForbidden),
+        Target::Authority(authority) => router.tunnel(&head, authority),
         Target::Asterisk(_) => Step::Answer(Answer::Options),
         Target::Origin(url) => {
             let mapped = snapshot.records.reverse_proxy_enabled != 0;
@@ -115,7 +117,7 @@ impl Router<'_> {
         if rule.refused_by(&client).is_some() {
             return Step::Answer(Answer::AccessDenied);
         }
-        if rule.ip_allow_holds() && !is_admitted(&client, &head.headers) {
+        if rule.ip_allow_holds() && !self.snapshot.ip_allow.allows_client(&client) {
             return Step::Answer(Answer::AccessDenied);
         }
         let place = if is_generated(rule) {
@@ -155,14 +157,36 @@ impl Router<'_> {
                 }
             });
         }
-        Step::Answer(Answer::ForwardDenied)
+        let client = self.client(&head, Mode::Forward);
+        if !self.snapshot.ip_allow.allows_client(&client) {
+            return Step::Answer(Answer::AccessDenied);
+        }
+        let place = Place::Server {
+            scheme: url.scheme(),
+            host: url.host().into(),
+            port: url.port(),
+        };
+        let target = forward::target_of(&url);
+        let mode = Mode::Forward;
+        self.judged(
+            head,
+            url,
+            Aim {
+                place,
+                target,
+                mode,
+            },
+        )
     }
 
     /// What rules and ip_allow let through: the method and the forwarding are
     /// left to judge.
     fn judged(&self, head: RequestHead, url: RequestUrl, aim: Aim) -> Step {
         if aim.mode == Mode::Forward {
-            return Step::Answer(Answer::ForwardDenied);
+            let client = self.client(&head, Mode::Forward);
+            if !self.snapshot.forward.allows(&client) {
+                return Step::Answer(Answer::ForwardDenied);
+            }
         }
         // Preloading is not there to be allowed.
         if head.method.as_str() == "PUSH" {
@@ -187,6 +211,10 @@ impl Router<'_> {
 
     fn routed(&self, head: RequestHead, url: RequestUrl, aim: Aim) -> Routed {
         let pristine = self.snapshot.records.url_remap_pristine_host_hdr != 0;
+        let guard = match aim.mode {
+            Mode::Reverse => None,
+            Mode::Forward => Some(self.guard(&head.method, aim.target.port)),
+        };
         let (host, key) = if pristine {
             (url.authority().to_owned(), url.as_str().to_owned())
         } else {
@@ -201,7 +229,7 @@ impl Router<'_> {
             upstream: Upstream {
                 place: aim.place,
                 path_and_query: aim.target.path_and_query,
-                guard: None,
+                guard,
             },
             host,
             key: CacheKey::of_url(key),
@@ -210,24 +238,37 @@ impl Router<'_> {
         }
     }
 
+    /// CONNECT is forwarding, to a port that is meant for it, where no rule is
+    /// required (RFC 9110 9.3.6).
+    fn tunnel(&self, head: &RequestHead, authority: &Authority) -> Step {
+        let snapshot = self.snapshot;
+        let client = self.client(head, Mode::Forward);
+        if !snapshot.ip_allow.allows_client(&client) {
+            return Step::Answer(Answer::AccessDenied);
+        }
+        let open = snapshot.records.url_remap_remap_required == 0
+            && snapshot.connect_ports.allow(authority.port)
+            && snapshot.forward.allows(&client);
+        if !open {
+            return Step::Answer(Answer::TunnelForbidden);
+        }
+        let upstream = Upstream {
+            place: Place::http(&authority.host, authority.port),
+            path_and_query: String::new(),
+            guard: Some(self.guard(&head.method, authority.port)),
+        };
+        Step::Tunnel(upstream)
+    }
+
+    fn guard(&self, method: &Method, port: u16) -> AddressGuard {
+        forward::guard(self.snapshot, self.arrival.own, method, port)
+    }
+
     fn client<'h>(&self, head: &'h RequestHead, mode: Mode) -> Client<'h> {
-        let relayed = is_relayed(&head.headers);
+        let relayed = forward::is_relayed(&head.headers);
         Client::new(self.arrival.peer.ip(), head.method.as_str())
             .relayed(relayed, mode == Mode::Forward)
     }
-}
-
-/// Whether the request says that another proxy passed it on, so that the
-/// address it comes from is not the client's.
-fn is_relayed(headers: &HeaderMap) -> bool {
-    let marks = [VIA, FORWARDED, X_FORWARDED_FOR];
-    marks.iter().any(|name| headers.contains_key(name))
-}
-
-/// PURGE is for this machine alone, and not for whoever it relays.
-fn is_admitted(client: &Client<'_>, headers: &HeaderMap) -> bool {
-    let is_local = client.address().is_loopback() && !is_relayed(headers);
-    is_local || !matches!(client.method(), "PURGE" | "PUSH")
 }
 
 /// Where a request is to go, by whose choice.

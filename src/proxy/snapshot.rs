@@ -5,7 +5,7 @@ use super::settings;
 use crate::config::connect_ports::ConnectPorts;
 use crate::config::records::Records;
 use crate::http::policy::CachePolicy;
-use crate::remap::Table;
+use crate::remap::{ForwardPolicy, IpAllow, Table};
 use std::sync::Arc;
 
 /// What the files say, read and built by the caller.
@@ -35,6 +35,10 @@ pub struct Snapshot {
     pub connect_ports: ConnectPorts,
     /// Which URL goes where.
     pub remap: Table,
+    /// Who may do what, and which origins may be reached.
+    pub ip_allow: IpAllow,
+    /// Who may choose the origin, from the records.
+    pub forward: ForwardPolicy,
 }
 
 impl SnapshotParts {
@@ -49,9 +53,12 @@ impl SnapshotParts {
 }
 
 impl Snapshot {
-    /// The snapshot of what the files say.
+    /// The snapshot of what the files say, with the built-in ip_allow.
     #[must_use]
     pub fn new(generation: u64, parts: SnapshotParts) -> Self {
+        // The table of records has checked it; were it not so, nobody may.
+        let forward = ForwardPolicy::parse(&parts.records.http_forward_allow);
+        let forward = forward.unwrap_or_else(|_| ForwardPolicy::nobody());
         Self {
             generation,
             policy: settings::cache_policy(&parts.records),
@@ -59,6 +66,14 @@ impl Snapshot {
             records: Arc::new(parts.records),
             connect_ports: parts.connect_ports,
             remap: parts.remap,
+            ip_allow: IpAllow::default(),
+            forward,
         }
+    }
+
+    /// The same with the rules of an ip_allow file.
+    #[must_use]
+    pub fn with_ip_allow(self, ip_allow: IpAllow) -> Self {
+        Self { ip_allow, ..self }
     }
 }

@@ -12,6 +12,7 @@ use super::route::{self, Arrival, Step};
 use super::routed::Routed;
 use super::settings::seconds;
 use super::snapshot::Snapshot;
+use super::tunnel;
 use crate::base::clock::{MonoTime, WallTime};
 use crate::http::target::Target;
 use crate::metrics::Metric;
@@ -176,6 +177,9 @@ impl Transaction<'_> {
         }
         match step {
             Step::Carry(routed) => self.pass(&routed, body, reply).await,
+            Step::Tunnel(upstream) => {
+                tunnel::run(self.context, self.snapshot, &upstream, body, reply).await
+            }
             Step::Answer(answer) => self.answer(answer, reply).await,
             Step::Redirect(status, location) => {
                 let voice = self.context.voice(self.snapshot);

@@ -27,6 +27,14 @@ impl ForwardPolicy {
         parse_list(record).map(|networks| Self { networks })
     }
 
+    /// Lets no client choose.
+    #[must_use]
+    pub const fn nobody() -> Self {
+        Self {
+            networks: Vec::new(),
+        }
+    }
+
     /// Whether the client may. Ask for a client made with
     /// `.relayed(…, true)`: behind a balancer on this machine its loopback
     /// address proves nothing.

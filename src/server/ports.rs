@@ -2,7 +2,7 @@
 
 use crate::config::records::Records;
 use crate::mgmt::load::Loaded;
-use crate::proxy::listener::{ListenError, ListenOptions, Listeners, listen};
+use crate::proxy::listener::{ListenError, ListenOptions, Listeners, every_address, listen};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -51,9 +51,8 @@ impl Bound {
 
     /// Every address; requests are never forwarded to one of them.
     pub(super) fn own(&self) -> Vec<SocketAddr> {
-        let mut own = self.ports();
-        own.extend(self.admin_address());
-        own
+        let bound = self.ports().into_iter().chain(self.admin_address());
+        bound.flat_map(every_address).collect()
     }
 }
 

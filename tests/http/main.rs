@@ -5,6 +5,7 @@
 mod support;
 
 mod connections;
+mod forwarding;
 mod framing;
 mod limits;
 mod messages;

@@ -8,7 +8,7 @@ use strata::base::clock::{Clock, SystemClock};
 use strata::cache::{Cache, CacheOptions};
 use strata::config::place::Place;
 use strata::config::records::{Records, RecordsFile};
-use strata::config::{connect_ports::ConnectPorts, remap};
+use strata::config::{connect_ports::ConnectPorts, ip_allow, remap};
 use strata::http::forwarding::ViaIdentity;
 use strata::metrics::{Metric, Registry};
 use strata::proxy::access_log::AccessLog;
@@ -16,7 +16,7 @@ use strata::proxy::life::{LifeControl, Stage};
 use strata::proxy::listener::{self, ListenOptions};
 use strata::proxy::snapshot::SnapshotParts;
 use strata::proxy::{Shared, Snapshot, WorkerContext, worker};
-use strata::remap::{RemapOptions, Table};
+use strata::remap::{IpAllow, RemapOptions, Table};
 use tokio::sync::Semaphore;
 
 /// The process's own name in Via.
@@ -39,6 +39,14 @@ impl Proxy {
     /// A proxy with this records.config and this remap.config.
     pub(crate) fn with(records: &str, remap: &str) -> Self {
         Self::running(snapshot(records, remap), Box::new(|shared| shared))
+    }
+
+    /// As [`Self::with`], with this ip_allow.yaml.
+    pub(crate) fn with_ip_allow(records: &str, remap: &str, ip_allow: &str) -> Self {
+        let (file, findings) = ip_allow::parse("ip_allow.yaml", ip_allow.as_bytes());
+        assert_eq!(findings.errors, []);
+        let snapshot = snapshot(records, remap).with_ip_allow(IpAllow::new(&file));
+        Self::running(snapshot, Box::new(|shared| shared))
     }
 
     /// A proxy with this snapshot, and shared things as `adapt` makes them.

@@ -1,0 +1,49 @@
+//! Requests whose client chooses the origin: who may, and where to.
+
+use super::origin::AddressGuard;
+use super::snapshot::Snapshot;
+use crate::config::remap::Scheme;
+use crate::http::forwarding::X_FORWARDED_FOR;
+use crate::http::target::RequestUrl;
+use crate::remap::TargetUrl;
+use http::header::{FORWARDED, VIA};
+use http::{HeaderMap, Method};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Whether the request says that another proxy passed it on, so that the
+/// address it comes from is not the client's.
+#[must_use]
+pub(super) fn is_relayed(headers: &HeaderMap) -> bool {
+    let marks = [VIA, FORWARDED, X_FORWARDED_FOR];
+    marks.iter().any(|name| headers.contains_key(name))
+}
+
+/// Judges the address that a forwarded request would connect to.
+pub(super) fn guard(
+    snapshot: &Arc<Snapshot>,
+    own: &Arc<[SocketAddr]>,
+    method: &Method,
+    port: u16,
+) -> AddressGuard {
+    let (snapshot, own) = (Arc::clone(snapshot), Arc::clone(own));
+    let method = method.clone();
+    Rc::new(move |ip| {
+        let target = SocketAddr::new(ip, port);
+        let refusal = snapshot
+            .ip_allow
+            .refuses_address(target, method.as_str(), &own);
+        refusal.map_or(Ok(()), |why| Err(why.to_string()))
+    })
+}
+
+/// The target that a URL itself is.
+pub(super) fn target_of(url: &RequestUrl) -> TargetUrl {
+    TargetUrl {
+        scheme: Scheme::named(url.scheme()).unwrap_or(Scheme::Http),
+        host: url.host().to_owned(),
+        port: url.port(),
+        path_and_query: url.path_and_query().to_owned(),
+    }
+}
