@@ -221,6 +221,13 @@ impl Stripe {
         matches!(self.state, State::Failed)
     }
 
+    /// Whether the headers that note this run are on the device. Only then may
+    /// the run be given as `last_run` to a later recovery.
+    #[must_use]
+    pub const fn has_opened(&self) -> bool {
+        self.opening.is_empty()
+    }
+
     /// Whether a `close` is done: all is on the device, nothing is in flight.
     #[must_use]
     pub const fn is_closed(&self) -> bool {

@@ -6,6 +6,7 @@ use crate::cache::format::fragment::{Fragment, FragmentError};
 use std::time::Duration;
 
 mod faults;
+mod simulation;
 
 /// A disk that does what it is told at once.
 pub(super) struct Disk {

@@ -42,7 +42,9 @@ const LOOK: u64 = 4096;
 pub struct RecoveryStart {
     /// Who it is, and the run that begins now.
     pub identity: StripeIdentity,
-    /// The last run that it should have taken part in.
+    /// The last run that it took part in as far as others know: the last one
+    /// in which `Stripe::has_opened` was seen. If it knows of none so late, it
+    /// was away, or is an older copy of itself: it is suspect.
     pub last_run: u64,
     /// Bytes of the stripe, by the span's table.
     pub length: u64,

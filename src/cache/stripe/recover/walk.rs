@@ -18,7 +18,9 @@ impl Recovery {
             return;
         };
         let length = RING_READ.min(geometry.ring_bytes() - at);
-        self.ring.extend(bytes.iter().take(to_usize(length)));
+        let read = bytes.len().min(to_usize(length));
+        self.ring
+            .extend_from_slice(bytes.get(..read).unwrap_or_default());
         // A part that could not be read is damaged blocks, in their place.
         self.ring.resize(to_usize(at + length), 0);
         self.phase = Phase::Ring(at + length);
