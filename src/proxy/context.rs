@@ -2,6 +2,7 @@
 
 use super::access_log::{AccessLog, LogSink};
 use super::answer::Voice;
+use super::cached::Fills;
 use super::life::Life;
 use super::origin::{OriginOptions, OriginPool, PoolParts, ServerCounts};
 use super::resolve::{Resolver, ResolverOptions};
@@ -30,6 +31,8 @@ pub struct Shared {
     pub life: Life,
     /// The cache; none when it is off.
     pub cache: Option<Arc<Cache>>,
+    /// The fetches that requests share.
+    pub fills: Arc<Fills>,
     /// Who we are in Via.
     pub identity: Arc<ViaIdentity>,
     /// Every address that this server listens on, the admin's too: no request

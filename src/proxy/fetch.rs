@@ -7,8 +7,12 @@ use super::origin::{self, BodySender, Interim, OriginError, OriginRequest, Origi
 use super::outcome::{Ended, Outcome};
 use super::relay::{self, Account, Framed};
 use super::routed::Routed;
+use crate::cache::CacheKey;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
+use crate::http::invalidate;
+use crate::http::target::RequestUrl;
+use crate::metrics::Metric;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,6 +20,34 @@ use tokio::sync::mpsc;
 
 /// Interim responses that may wait for the client.
 const INTERIM_QUEUE: usize = 8;
+
+/// Why a request is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passing {
+    /// What the transaction ends in if all goes well.
+    pub outcome: Outcome,
+    /// What Cache-Status says.
+    pub why: Forwarded,
+}
+
+impl Passing {
+    /// The cache is off, or not for such requests.
+    pub const OFF: Self = Self {
+        outcome: Outcome::MissCacheOff,
+        why: Forwarded::Bypass,
+    };
+    /// The method is not answered from a cache.
+    const METHOD: Self = Self {
+        outcome: Outcome::MissMethod,
+        why: Forwarded::Method,
+    };
+
+    /// Whether a fill that is under way would do as well.
+    #[must_use]
+    pub fn may_follow(&self) -> bool {
+        self.outcome != Outcome::MissNoStore
+    }
+}
 
 /// Passes a request on and its response back; nothing is stored. A response to
 /// an unsafe method invalidates what is stored (RFC 9111 4.4).
@@ -25,14 +57,29 @@ const INTERIM_QUEUE: usize = 8;
 pub async fn pass<R, W>(
     ctx: &WorkerContext,
     routed: &Routed,
-    mut body: RequestBody<'_, R>,
+    body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
 ) -> Ended
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let account = Account::new(Outcome::MissMethod, relay::route(routed));
+    pass_as(ctx, routed, body, reply, &Passing::METHOD).await
+}
+
+/// As [`pass`], for a reason of the caller's.
+pub(super) async fn pass_as<R, W>(
+    ctx: &WorkerContext,
+    routed: &Routed,
+    mut body: RequestBody<'_, R>,
+    reply: &mut Reply<'_, W>,
+    passing: &Passing,
+) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let account = Account::new(passing.outcome, relay::route(routed));
     if let Err(error) = body.invite(reply).await {
         return account.client_gone(reply, &error);
     }
@@ -42,16 +89,38 @@ where
         Ok(response) => response,
         Err(error) => return account.origin_failed(reply, &error),
     };
+    invalidate(ctx, routed, &response);
     let mut framed = Framed::of(ctx, routed, &mut response);
     framed.tell(
         routed,
         &CacheStatus {
-            forwarded: Some(Forwarded::Method),
+            forwarded: Some(passing.why),
             ..CacheStatus::default()
         },
     );
     let down = relay::relay(reply, &framed, &mut response.body, account);
     with_upload(down, &mut upload).await
+}
+
+/// A response to an unsafe method makes what is stored of the URL, and of
+/// those it names, invalid (RFC 9111 4.4). URLs are compared as keys are made:
+/// by the client's Host or by the origin's.
+fn invalidate(ctx: &WorkerContext, routed: &Routed, response: &OriginResponse) {
+    let Some(cache) = &ctx.shared.cache else {
+        return;
+    };
+    let keyed = std::str::from_utf8(routed.key.text()).ok();
+    let keyed = keyed.and_then(|text| RequestUrl::parse(text).ok());
+    let url = keyed.as_ref().unwrap_or(&routed.url);
+    let (method, status) = (&routed.head.method, response.status);
+    let urls = invalidate::invalidated(method, url, status, &response.headers);
+    if !urls.is_empty() {
+        cache.remove(&routed.key);
+        ctx.cells.add(Metric::CacheDeletes, 1);
+    }
+    for named in urls.iter().filter(|named| *named != url) {
+        cache.remove(&CacheKey::of_url(named.as_str().to_owned()));
+    }
 }
 
 /// The request as the origin gets it, and the end its body goes into.

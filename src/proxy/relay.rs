@@ -122,6 +122,28 @@ impl Account {
         self.ended.content_type = kind.map(|value| Bytes::copy_from_slice(value.as_bytes()));
     }
 
+    /// A stored head goes out.
+    pub(super) fn stored_head(&mut self, status: StatusCode, content_type: Option<Bytes>) {
+        self.ended.status = status.as_u16();
+        self.ended.content_type = content_type;
+    }
+
+    /// Another status than the stored one.
+    pub(super) fn status(&mut self, status: StatusCode) {
+        self.ended.status = status.as_u16();
+    }
+
+    /// The client's own copy is current: a fresh hit is told apart.
+    pub(super) fn not_modified(&mut self) {
+        let fresh = matches!(
+            self.ended.outcome,
+            Outcome::HitRam | Outcome::HitFast | Outcome::HitCapacity
+        );
+        if fresh {
+            self.ended.outcome = Outcome::HitNotModified;
+        }
+    }
+
     /// The response is whole.
     pub(super) fn whole<W: AsyncWrite + Unpin>(mut self, reply: &Reply<'_, W>) -> Ended {
         self.measure(reply);

@@ -3,10 +3,11 @@
 
 use super::access_log::AccessLog;
 use super::context::{Shared, WorkerContext};
+use super::fill::{FillLimits, FillTable};
 use super::h1::{ClientConn, ConnOptions, Exchange};
 use super::life::LifeControl;
 use super::origin::{Place, Upstream};
-use super::outcome::Ended;
+use super::outcome::{Ended, Outcome};
 use super::peer::Peer;
 use super::routed::{Mode, Routed};
 use super::snapshot::{Snapshot, SnapshotParts};
@@ -18,10 +19,11 @@ use crate::http::forwarding::ViaIdentity;
 use crate::http::target::RequestUrl;
 use crate::metrics::{Metric, Registry};
 use arc_swap::ArcSwap;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
@@ -63,6 +65,7 @@ impl World {
             clock: as_clock,
             life,
             cache: Some(cache),
+            fills: FillTable::new(FillLimits::default()),
             identity: Arc::new(identity),
             own: Arc::new([]),
             servers: Arc::default(),
@@ -74,6 +77,10 @@ impl World {
             registry,
             _life: Arc::new(control),
         }
+    }
+
+    pub(super) fn advance(&self, secs: u64) {
+        self.clock.advance(Duration::from_secs(secs));
     }
 
     pub(super) fn count(&self, metric: Metric) -> u64 {
@@ -191,7 +198,15 @@ where
     R: tokio::io::AsyncRead + Unpin,
     W: tokio::io::AsyncWrite + Unpin,
 {
-    super::fetch::pass(ctx, routed, body, reply).await
+    match routed.head.method {
+        Method::GET | Method::HEAD => super::cached::run(ctx, routed, body, reply).await,
+        _ if routed.head.method.as_str() == "PURGE" => {
+            let cache = ctx.shared.cache.as_ref().unwrap();
+            let found = cache.purge(&routed.key).await.unwrap();
+            Ended::new(Outcome::AnsweredPurged, if found { 200 } else { 404 })
+        }
+        _ => super::fetch::pass(ctx, routed, body, reply).await,
+    }
 }
 
 /// The text of a request.
@@ -274,10 +289,10 @@ impl Client {
     }
 
     async fn bytes(&mut self, length: usize, body: &mut Vec<u8>) -> Option<()> {
-        for _ in 0..length {
-            body.push(self.stream.read_u8().await.ok()?);
-        }
-        Some(())
+        let length = u64::try_from(length).unwrap();
+        let read = (&mut self.stream).take(length).read_to_end(body).await;
+        let read = u64::try_from(read.ok()?).unwrap();
+        (read == length).then_some(())
     }
 
     async fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {

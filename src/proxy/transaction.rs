@@ -2,6 +2,7 @@
 
 use super::access_log::Entry;
 use super::answer::{self, Answer};
+use super::cached;
 use super::context::WorkerContext;
 use super::fetch;
 use super::h1::{Exchange, Reply, RequestBody, RequestError, RequestHead};
@@ -205,8 +206,8 @@ impl Transaction<'_> {
         W: AsyncWrite + Unpin,
     {
         let active = seconds(self.snapshot.records.http_transaction_active_timeout_in);
-        let pass = fetch::pass(self.context, routed, body, reply);
-        let Ok(ended) = tokio::time::timeout(active, pass).await else {
+        let fetched = self.fetch(routed, body, reply);
+        let Ok(ended) = tokio::time::timeout(active, fetched).await else {
             return overdue(reply, active);
         };
         if reply.is_started() {
@@ -222,6 +223,22 @@ impl Transaction<'_> {
             route: ended.route,
             ..told
         }
+    }
+
+    async fn fetch<R, W>(
+        &self,
+        routed: &Routed,
+        body: RequestBody<'_, R>,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        if matches!(routed.head.method, Method::GET | Method::HEAD) {
+            return cached::run(self.context, routed, body, reply).await;
+        }
+        fetch::pass(self.context, routed, body, reply).await
     }
 
     async fn answer<W>(&self, answer: Answer, reply: &mut Reply<'_, W>) -> Ended

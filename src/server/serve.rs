@@ -18,6 +18,7 @@ use crate::mgmt::settings::{Apply, Settings};
 use crate::mgmt::socket;
 use crate::proxy::Shared;
 use crate::proxy::access_log::{AccessLog, LogOptions};
+use crate::proxy::fill::{FillLimits, FillTable};
 use crate::proxy::life::{Life as ProxyLife, LifeControl};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -180,6 +181,7 @@ fn shared(opened: &Opened, life: ProxyLife) -> Result<Shared, StartError> {
         identity: Arc::new(identity()),
         own: opened.bound.own().into(),
         servers: Arc::default(),
+        fills: FillTable::new(FillLimits::default()),
         log: Arc::new(log),
     })
 }

@@ -12,6 +12,7 @@ use strata::config::{connect_ports::ConnectPorts, ip_allow, remap};
 use strata::http::forwarding::ViaIdentity;
 use strata::metrics::{Metric, Registry};
 use strata::proxy::access_log::AccessLog;
+use strata::proxy::fill::{FillLimits, FillTable};
 use strata::proxy::life::{LifeControl, Stage};
 use strata::proxy::listener::{self, ListenOptions};
 use strata::proxy::snapshot::SnapshotParts;
@@ -68,6 +69,7 @@ impl Proxy {
             identity: Arc::new(identity()),
             own: [listeners.address].into(),
             servers: Arc::default(),
+            fills: FillTable::new(FillLimits::default()),
             log: Arc::new(AccessLog::off()),
         });
         let thread = std::thread::spawn(move || {

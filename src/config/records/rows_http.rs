@@ -56,7 +56,7 @@ http_negative_revalidating_lifetime: int = 1800, "proxy.config.http.negative_rev
 /// Statuses that count as a failure of the origin, separated by blanks.
 http_negative_revalidating_list: text = "500 502 503 504", "proxy.config.http.negative_revalidating_list", form(Syntax::Statuses), Reload, Rule, Honoured;
 /// Accept-Encoding as sent and keyed: 0 as it came, 1 gzip or nothing, 2 to 5 with br and zstd.
-http_normalize_ae: int = 0, "proxy.config.http.normalize_ae", between(0, 5), Reload, Rule, Ignored;
+http_normalize_ae: int = 1, "proxy.config.http.normalize_ae", between(0, 5), Reload, Rule, Honoured;
 /// Redirects of an origin that the proxy follows itself.
 http_number_of_redirections: int = 0, "proxy.config.http.number_of_redirections", between(0, 100), Reload, Rule, Ignored;
 /// 1 uses the parents of parent.config.

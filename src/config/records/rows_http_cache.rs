@@ -6,9 +6,9 @@ macro_rules! rows_http_cache {
 /// Seconds a client may take from its connection to its first byte.
 http_accept_no_activity_timeout: int = 120, "proxy.config.http.accept_no_activity_timeout", SECONDS, Reload, Global, Honoured;
 /// Seconds a fill goes on after its client has left; 0 is without limit.
-http_background_fill_active_timeout: int = 0, "proxy.config.http.background_fill_active_timeout", SECONDS, Reload, Rule, Ignored;
+http_background_fill_active_timeout: int = 0, "proxy.config.http.background_fill_active_timeout", SECONDS, Reload, Rule, Honoured;
 /// Part of the body that must have come for a fill to go on without its client.
-http_background_fill_completed_threshold: float = 0.0, "proxy.config.http.background_fill_completed_threshold", ratio(0.0, 1.0), Reload, Rule, Ignored;
+http_background_fill_completed_threshold: float = 0.0, "proxy.config.http.background_fill_completed_threshold", ratio(0.0, 1.0), Reload, Rule, Honoured;
 /// Responses to requests with cookies: 0 none is stored, 1 any type, 2 only images, 3 all but text, 4 as 3, and text without Set-Cookie or with `public`.
 http_cache_cache_responses_to_cookies: int = 1, "proxy.config.http.cache.cache_responses_to_cookies", between(0, 4), Reload, Rule, Honoured;
 /// 0 stores nothing for URLs that look dynamic.
@@ -60,9 +60,9 @@ http_cache_open_write_fail_action: int = 5, "proxy.config.http.cache.open_write_
 /// 1 stores responses to POST.
 http_cache_post_method: int = 0, "proxy.config.http.cache.post_method", FLAG, Reload, Rule, Ignored;
 /// 1 answers Range requests from a stored whole response.
-http_cache_range_lookup: int = 1, "proxy.config.http.cache.range.lookup", FLAG, Reload, Global, Ignored;
+http_cache_range_lookup: int = 1, "proxy.config.http.cache.range.lookup", FLAG, Reload, Global, Honoured;
 /// 1 fetches the whole object at a Range request that misses.
-http_cache_range_write: int = 0, "proxy.config.http.cache.range.write", FLAG, Reload, Global, Ignored;
+http_cache_range_write: int = 0, "proxy.config.http.cache.range.write", FLAG, Reload, Global, Honoured;
 /// What a 200 needs to be stored: 0 nothing, 1 Last-Modified or a lifetime, 2 an explicit lifetime.
 http_cache_required_headers: int = 0, "proxy.config.http.cache.required_headers", between(0, 2), Reload, Rule, Honoured;
 /// A Set-Cookie of a stored response: `strip` does not replay it, `keep` does, `no-store` does not store the response.

@@ -84,6 +84,14 @@ impl<H> FillTable<H> {
         }
     }
 
+    /// Follows the fill of `key` if there is one, but begins none.
+    #[must_use]
+    pub fn follow(&self, key: &CacheKey) -> Option<FillReader<H>> {
+        let shard = self.shard(key).lock();
+        let (held, fill) = shard.fills.get(&key.hash())?;
+        (held == key).then(|| FillReader::join(fill))
+    }
+
     /// Remembers that `key` is uncacheable, from `now` on for a while.
     pub fn remember(&self, key: &CacheKey, now: MonoTime) {
         let mut shard = self.shard(key).lock();

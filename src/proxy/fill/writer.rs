@@ -26,12 +26,16 @@ struct Hold<H> {
     fill: Arc<Fill<H>>,
     table: Arc<FillTable<H>>,
     key: CacheKey,
+    /// Whether the table knows of it, so that others can follow.
+    is_shared: bool,
 }
 
 impl<H> Hold<H> {
     fn end(&self, phase: Phase<H>) {
         // Off the table first: who comes later looks into the cache.
-        self.table.release(&self.key);
+        if self.is_shared {
+            self.table.release(&self.key);
+        }
         self.fill.end(phase);
     }
 }
@@ -47,8 +51,22 @@ impl<H> Drop for Hold<H> {
 
 impl<H> FillWriter<H> {
     pub(super) const fn new(fill: Arc<Fill<H>>, table: Arc<FillTable<H>>, key: CacheKey) -> Self {
-        let hold = Hold { fill, table, key };
+        let hold = Hold {
+            fill,
+            table,
+            key,
+            is_shared: true,
+        };
         Self { hold }
+    }
+
+    /// A fill of one's own, beside the one of the table: for a request that
+    /// could not share it.
+    #[must_use]
+    pub fn unshared(table: &Arc<FillTable<H>>, key: &CacheKey) -> Self {
+        let mut writer = Self::new(Fill::new(), Arc::clone(table), key.clone());
+        writer.hold.is_shared = false;
+        writer
     }
 
     /// The key that is filled.
@@ -74,6 +92,12 @@ impl<H> FillWriter<H> {
     /// the key is remembered from `now` on.
     pub fn uncacheable(self, now: MonoTime) {
         self.hold.table.remember(&self.hold.key, now);
+        self.hold.end(Phase::Uncacheable);
+    }
+
+    /// The response can't be shared for a reason that lies in the request:
+    /// everybody fetches for himself, nothing is remembered.
+    pub fn unshareable(self) {
         self.hold.end(Phase::Uncacheable);
     }
 

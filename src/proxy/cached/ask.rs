@@ -1,0 +1,435 @@
+//! A request that needs the origin: alone, first of several, or behind another.
+
+use super::job::{Conditions, FillHead, Job, Stale};
+use super::lead::{self, Fetched, Filling};
+use super::lookup::Found;
+use super::{Cached, Step, pump};
+use crate::cache::BodyReader;
+use crate::http::conditional::{self, Precondition, Validators};
+use crate::http::date;
+use crate::http::reuse::{self, Reason};
+use crate::http::storable::NotStorable;
+use crate::proxy::cache_status::{CacheStatus, Forwarded};
+use crate::proxy::decide;
+use crate::proxy::fetch::Passing;
+use crate::proxy::fill::{Claim, Failure, FillReader, FillWriter, HeadEvent};
+use crate::proxy::h1::Reply;
+use crate::proxy::marker;
+use crate::proxy::origin::{OriginBody, OriginResponse};
+use crate::proxy::outcome::{Ended, Outcome};
+use crate::proxy::relay::{self, Account, Framed};
+use crate::proxy::serve::Serving;
+use crate::proxy::source::{Following, Source};
+use http::header::{AUTHORIZATION, ETAG, LAST_MODIFIED, RANGE};
+use http::{Method, StatusCode};
+use std::sync::Arc;
+use tokio::io::AsyncWrite;
+
+/// Why the origin is asked, and what the transaction ends in when it answers
+/// with a representation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    outcome: Outcome,
+    why: Forwarded,
+    reason: Option<Reason>,
+}
+
+impl Plan {
+    /// Nothing is held.
+    pub(super) const fn anew(outcome: Outcome, why: Forwarded) -> Self {
+        Self {
+            outcome,
+            why,
+            reason: None,
+        }
+    }
+
+    /// What is held may not be reused unasked.
+    pub(super) const fn again(reason: Reason) -> Self {
+        Self {
+            outcome: decide::replaced(reason, true),
+            why: decide::forwarded(reason),
+            reason: Some(reason),
+        }
+    }
+
+    fn status(&self) -> CacheStatus {
+        CacheStatus {
+            forwarded: Some(self.why),
+            ..CacheStatus::default()
+        }
+    }
+}
+
+/// What is at hand while the origin is asked.
+struct Asking {
+    job: Job,
+    plan: Plan,
+    /// What is held, and its body to serve.
+    held: Option<(Stale, BodyReader)>,
+}
+
+impl Asking {
+    fn stale(&self) -> Option<&Stale> {
+        self.held.as_ref().map(|(stale, _)| stale)
+    }
+}
+
+impl Cached<'_> {
+    /// Asks the origin, or waits for another request that does.
+    pub(super) async fn ask<W: AsyncWrite + Unpin>(
+        &mut self,
+        found: Found,
+        plan: Plan,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let key = found.key(self.routed);
+        if let Some(passing) = self.passes(&found, &plan) {
+            let following = self.ctx.shared.fills.follow(&key);
+            let Some(reader) = following.filter(|_| passing.may_follow()) else {
+                return Step::Pass(passing);
+            };
+            let asking = self.asking(found, plan);
+            return self.follow(reader, asking, reply).await;
+        }
+        let asking = self.asking(found, plan);
+        if self.routed.head.headers.contains_key(AUTHORIZATION) {
+            return self.alone(asking, Conditions::Strip, reply).await;
+        }
+        let now = self.ctx.shared.clock.mono();
+        match self.ctx.shared.fills.claim(&key, now) {
+            Claim::Writer(writer) => self.write(writer, asking, Conditions::Strip, reply).await,
+            Claim::Follower(reader) => self.follow(reader, asking, reply).await,
+            Claim::Remembered => {
+                let mut asking = asking;
+                asking.plan.outcome = Outcome::UncacheableRemembered;
+                self.alone(asking, Conditions::Keep, reply).await
+            }
+        }
+    }
+
+    /// What is passed on without being stored: what asks for no store, and with
+    /// nothing held, HEAD, whose answer has no body, and ranges.
+    fn passes(&self, found: &Found, plan: &Plan) -> Option<Passing> {
+        let head = &self.routed.head;
+        let passing = |outcome, why| Some(Passing { outcome, why });
+        if self.asked.directives.no_store {
+            return passing(Outcome::MissNoStore, Forwarded::Request);
+        }
+        if found.held.is_ok() {
+            return None;
+        }
+        if head.method == Method::HEAD {
+            return passing(plan.outcome, plan.why);
+        }
+        let keeps_range =
+            head.headers.contains_key(RANGE) && !self.routed.snapshot.policy.range_write;
+        if keeps_range {
+            return passing(Outcome::MissRange, plan.why);
+        }
+        None
+    }
+
+    fn asking(&self, found: Found, plan: Plan) -> Asking {
+        let mut job = Job::of(self.ctx, self.routed, self.cache, self.asked);
+        let stale = Stale::of(&found);
+        job.marker = found.marker;
+        let body = found.held.ok().map(|held| held.body);
+        Asking {
+            job,
+            plan,
+            held: stale.zip(body),
+        }
+    }
+
+    /// Asks for itself, beside whoever else does.
+    async fn alone<W: AsyncWrite + Unpin>(
+        &mut self,
+        asking: Asking,
+        conditions: Conditions,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let writer = FillWriter::unshared(&self.ctx.shared.fills, &asking.job.key);
+        self.write(writer, asking, conditions, reply).await
+    }
+
+    async fn write<W: AsyncWrite + Unpin>(
+        &mut self,
+        writer: FillWriter<FillHead>,
+        asking: Asking,
+        conditions: Conditions,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let fetched = lead::lead(&asking.job, writer, asking.stale(), conditions);
+        let ended = match Box::pin(fetched).await {
+            Fetched::Filling(filling) => self.serve_own(*filling, &asking, reply).await,
+            Fetched::Refreshed(head) => return self.serve_refreshed(&head, asking, reply).await,
+            Fetched::Relay(response, reason) => {
+                self.relay(*response, (reason, conditions), &asking, reply)
+                    .await
+            }
+            Fetched::ErrorResponse(status) => {
+                let failure = Failure {
+                    outcome: Outcome::StaleOriginError,
+                    status,
+                    detail: "the origin answered with an error".into(),
+                };
+                return self.serve_stale(failure, asking, reply).await;
+            }
+            Fetched::Error(error) => {
+                return self.serve_stale(pump::failure(&error), asking, reply).await;
+            }
+        };
+        Step::Ended(ended)
+    }
+
+    /// The response that this request fetched for everybody.
+    async fn serve_own<W: AsyncWrite + Unpin>(
+        &self,
+        filling: Filling,
+        asking: &Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended {
+        let had_validator = asking.stale().is_some_and(has_validator);
+        let outcome = match asking.plan.reason {
+            Some(reason) => decide::replaced(reason, had_validator),
+            None => asking.plan.outcome,
+        };
+        let status = CacheStatus {
+            stored: filling.is_stored,
+            ..asking.plan.status()
+        };
+        let following = self.following(filling.reader, filling.key, &filling.head);
+        let serving = Serving {
+            head: &filling.head,
+            source: Source::Filling(Box::new(following)),
+            length: filling.length,
+            outcome,
+            route: relay::route(self.routed),
+            status,
+        };
+        self.serve_filling(serving, reply).await
+    }
+
+    async fn serve_filling<W: AsyncWrite + Unpin>(
+        &self,
+        serving: Serving<'_>,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended {
+        let account = Account::new(serving.outcome, serving.route.clone());
+        match self.server(reply).serve(serving).await {
+            Ok(ended) => ended,
+            Err(error) => account.failed(reply, error.outcome, error.status, &error.detail),
+        }
+    }
+
+    fn following(
+        &self,
+        reader: FillReader<FillHead>,
+        key: crate::cache::CacheKey,
+        head: &crate::http::stored::StoredHead,
+    ) -> Following {
+        Following {
+            reader,
+            cache: Arc::clone(self.cache),
+            key,
+            meta: head.as_bytes().clone(),
+            wanted: 0..u64::MAX,
+            at: 0,
+        }
+    }
+
+    /// What is held was validated by this very request.
+    async fn serve_refreshed<W: AsyncWrite + Unpin>(
+        &self,
+        head: &crate::http::stored::StoredHead,
+        asking: Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let status = CacheStatus {
+            forwarded_status: Some(304),
+            ..asking.plan.status()
+        };
+        let Some((stale, body)) = asking.held else {
+            return Step::Again;
+        };
+        let served = self
+            .serve_held(head, body, (Outcome::HitRevalidated, status), reply)
+            .await;
+        self.or_gone(served, &stale)
+    }
+
+    /// A copy whose body can't be read is taken out, and fetched again.
+    fn or_gone(
+        &self,
+        served: Result<Ended, crate::proxy::source::SourceError>,
+        stale: &Stale,
+    ) -> Step {
+        match served {
+            Ok(ended) => Step::Ended(ended),
+            Err(_) => {
+                self.cache.remove(&stale.at.key);
+                Step::Again
+            }
+        }
+    }
+
+    /// The origin failed: what is held stands in if it may (RFC 9111 4.2.4).
+    async fn serve_stale<W: AsyncWrite + Unpin>(
+        &self,
+        failure: Failure,
+        asking: Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let account = Account::new(failure.outcome, relay::route(self.routed));
+        let may = pump::is_origin_failure(&failure);
+        let Some((stale, body)) = asking
+            .held
+            .filter(|(stale, _)| may && self.may_serve(stale))
+        else {
+            let (outcome, status) = (failure.outcome, failure.status);
+            return Step::Ended(account.failed(reply, outcome, status, &failure.detail));
+        };
+        let is_answer = failure.outcome == Outcome::StaleOriginError;
+        let status = CacheStatus {
+            forwarded: Some(Forwarded::Stale),
+            forwarded_status: is_answer.then_some(failure.status.as_u16()),
+            ..CacheStatus::default()
+        };
+        let outcome = if is_answer {
+            Outcome::StaleOriginError
+        } else {
+            Outcome::StaleOriginFailed
+        };
+        let served = self
+            .serve_held(&stale.head, body, (outcome, status), reply)
+            .await;
+        self.or_gone(served, &stale)
+    }
+
+    fn may_serve(&self, stale: &Stale) -> bool {
+        let now = self.ctx.shared.clock.wall();
+        let policy = &self.routed.snapshot.policy;
+        stale.may_stand_in(&self.asked.directives, policy, now)
+    }
+
+    /// Waits for another request's fetch.
+    async fn follow<W: AsyncWrite + Unpin>(
+        &mut self,
+        mut reader: FillReader<FillHead>,
+        asking: Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        match reader.head().await {
+            HeadEvent::Head(head) if self.may_share(&head) => {
+                Step::Ended(self.serve_shared(reader, &head, &asking, reply).await)
+            }
+            HeadEvent::Head(_) => {
+                drop(reader);
+                Box::pin(self.alone(asking, Conditions::Strip, reply)).await
+            }
+            HeadEvent::Uncacheable => Box::pin(self.alone(asking, Conditions::Keep, reply)).await,
+            HeadEvent::Refreshed => {
+                self.validated = true;
+                Step::Again
+            }
+            HeadEvent::Failed(failure) if failure.is_abandoned() => Step::Again,
+            HeadEvent::Failed(failure) => self.serve_stale(failure, asking, reply).await,
+        }
+    }
+
+    /// Whether the response under way would be a reuse for this request too
+    /// (RFC 9111 4).
+    fn may_share(&self, head: &FillHead) -> bool {
+        let policy = &self.routed.snapshot.policy;
+        let now = self.ctx.shared.clock.wall();
+        let rule = policy.normalize_accept_encoding;
+        let selected = marker::selected(&head.fields, &self.routed.head.headers, rule);
+        selected == head.selected
+            && reuse::judge(&head.head.facts(), &self.asked, policy, now).serves()
+    }
+
+    async fn serve_shared<W: AsyncWrite + Unpin>(
+        &self,
+        reader: FillReader<FillHead>,
+        head: &FillHead,
+        asking: &Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended {
+        let status = CacheStatus {
+            collapsed: true,
+            ..asking.plan.status()
+        };
+        let following = self.following(reader, head.key.clone(), &head.head);
+        let serving = Serving {
+            head: &head.head,
+            source: Source::Filling(Box::new(following)),
+            length: head.length,
+            outcome: Outcome::HitWhileWriting,
+            route: crate::proxy::outcome::Route::None,
+            status,
+        };
+        self.serve_filling(serving, reply).await
+    }
+
+    /// A response for this client only. Where its conditions were taken off the
+    /// request, they are answered here.
+    async fn relay<W: AsyncWrite + Unpin>(
+        &self,
+        mut response: OriginResponse,
+        (reason, conditions): (NotStorable, Conditions),
+        asking: &Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended {
+        let remembered = asking.plan.outcome == Outcome::UncacheableRemembered;
+        let outcome = if remembered {
+            Outcome::UncacheableRemembered
+        } else {
+            decide::uncacheable(reason)
+        };
+        let account = Account::new(outcome, relay::route(self.routed));
+        let is_current = conditions == Conditions::Strip && self.is_current(&response);
+        let mut framed = Framed::of(self.ctx, self.routed, &mut response);
+        framed.tell(self.routed, &asking.plan.status());
+        if is_current {
+            framed.status = StatusCode::NOT_MODIFIED;
+            return relay::relay(reply, &framed, &mut OriginBody::Empty, account).await;
+        }
+        relay::relay(reply, &framed, &mut response.body, account).await
+    }
+
+    fn is_current(&self, response: &OriginResponse) -> bool {
+        let request = &self.routed.head;
+        let received = response.response_time;
+        let of = |name| date::field(&response.headers, name, received);
+        let validators = Validators {
+            etag: response.headers.get(ETAG).map(|tag| tag.as_bytes()),
+            last_modified: of(&LAST_MODIFIED),
+            date: of(&http::header::DATE).unwrap_or(received),
+        };
+        let (method, fields) = (&request.method, &request.headers);
+        conditional::evaluate(method, fields, response.status, &validators)
+            == Precondition::NotModified
+    }
+
+    /// Revalidates what was found in the background, unless somebody does
+    /// already (RFC 5861 3).
+    pub(super) fn revalidate_meanwhile(&self, found: &Found) {
+        let now = self.ctx.shared.clock.mono();
+        let key = found.key(self.routed);
+        let Claim::Writer(writer) = self.ctx.shared.fills.claim(&key, now) else {
+            return;
+        };
+        let mut job = Job::of(self.ctx, self.routed, self.cache, self.asked);
+        job.marker.clone_from(&found.marker);
+        let stale = Stale::of(found);
+        tokio::task::spawn_local(async move {
+            let fetched = lead::lead(&job, writer, stale.as_ref(), Conditions::Strip);
+            drop(fetched.await);
+        });
+    }
+}
+
+fn has_validator(stale: &Stale) -> bool {
+    stale.head.etag().is_some() || stale.head.last_modified_text().is_some()
+}

@@ -1,0 +1,158 @@
+//! What asking the origin takes, apart from the client that caused it.
+
+use super::lookup::{Found, StaleRef};
+use crate::base::clock::{Clock, WallTime};
+use crate::cache::{Cache, CacheKey};
+use crate::http::cache_control::RequestDirectives;
+use crate::http::conditional;
+use crate::http::policy::CachePolicy;
+use crate::http::reuse::{self, ReuseRequest};
+use crate::http::stored::StoredHead;
+use crate::http::target::RequestUrl;
+use crate::http::vary::normalize_accept_encoding;
+use crate::metrics::Cells;
+use crate::proxy::context::WorkerContext;
+use crate::proxy::fill::FillTable;
+use crate::proxy::marker::Marker;
+use crate::proxy::origin::{OriginPool, OriginRequest, Upstream};
+use crate::proxy::routed::Routed;
+use crate::proxy::snapshot::Snapshot;
+use http::{HeaderMap, HeaderName, Method};
+use std::sync::Arc;
+
+/// The fills of a server.
+pub type Fills = FillTable<FillHead>;
+
+/// What the followers of a fill learn at the head.
+#[derive(Debug)]
+pub struct FillHead {
+    /// The head as it is stored.
+    pub(super) head: StoredHead,
+    /// The body's length in bytes, when it is known.
+    pub(super) length: Option<u64>,
+    /// The key it is stored by.
+    pub(super) key: CacheKey,
+    /// The fields that select it (Vary), and the values that did.
+    pub(super) fields: Vec<HeaderName>,
+    pub(super) selected: Vec<u8>,
+}
+
+/// One thread's means, owned.
+#[derive(Clone)]
+pub(super) struct Tools {
+    pub(super) cache: Arc<Cache>,
+    pub(super) origins: OriginPool,
+    pub(super) cells: Arc<Cells>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Tools {
+    pub(super) fn of(ctx: &WorkerContext, cache: &Arc<Cache>) -> Self {
+        Self {
+            cache: Arc::clone(cache),
+            origins: ctx.origins.clone(),
+            cells: Arc::clone(&ctx.cells),
+            clock: Arc::clone(&ctx.shared.clock),
+        }
+    }
+}
+
+/// What becomes of the client's own conditions and range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conditions {
+    /// Taken off: the whole representation is wanted, to be stored.
+    Strip,
+    /// Left: the response is most likely for this client only.
+    Keep,
+}
+
+/// One question to the origin.
+pub(super) struct Job {
+    pub(super) tools: Tools,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) upstream: Upstream,
+    pub(super) url: RequestUrl,
+    /// The URL's key.
+    pub(super) key: CacheKey,
+    /// What the URL leads to, as far as is known.
+    pub(super) marker: Option<Marker>,
+    /// The client's fields as they came.
+    pub(super) client: HeaderMap,
+    /// The fields as they go to the origin.
+    fields: HeaderMap,
+    pub(super) asked: ReuseRequest,
+}
+
+/// A stored response that is to be validated.
+pub(super) struct Stale {
+    pub(super) head: StoredHead,
+    pub(super) at: StaleRef,
+}
+
+impl Stale {
+    /// What was found, if anything was.
+    pub(super) fn of(found: &Found) -> Option<Self> {
+        let held = found.held.as_ref().ok()?;
+        Some(Self {
+            head: held.head.clone(),
+            at: held.stale.clone(),
+        })
+    }
+}
+
+impl Stale {
+    /// Whether it may be served because the origin failed (RFC 9111 4.2.4). An
+    /// error that is held is no better than the one that came.
+    pub(super) fn may_stand_in(
+        &self,
+        request: &RequestDirectives,
+        policy: &CachePolicy,
+        now: WallTime,
+    ) -> bool {
+        !reuse::is_failure(self.head.status().as_u16(), policy)
+            && reuse::may_serve_on_error(&self.head.facts(), request, policy, now)
+    }
+}
+
+impl Job {
+    pub(super) fn of(
+        ctx: &WorkerContext,
+        routed: &Routed,
+        cache: &Arc<Cache>,
+        asked: ReuseRequest,
+    ) -> Self {
+        let mut fields = routed.origin_fields(&ctx.shared.identity);
+        let rule = routed.snapshot.policy.normalize_accept_encoding;
+        normalize_accept_encoding(&mut fields, rule);
+        Self {
+            tools: Tools::of(ctx, cache),
+            snapshot: Arc::clone(&routed.snapshot),
+            upstream: routed.upstream.clone(),
+            url: routed.url.clone(),
+            key: routed.key.clone(),
+            marker: None,
+            client: routed.head.headers.clone(),
+            fields,
+            asked,
+        }
+    }
+
+    /// The request, and whether it validates `stale`.
+    pub(super) fn request(
+        &self,
+        stale: Option<&Stale>,
+        conditions: Conditions,
+    ) -> (OriginRequest, bool) {
+        let mut fields = self.fields.clone();
+        let validates = match (stale, conditions) {
+            (Some(stale), _) => conditional::set_revalidation(&mut fields, &stale.head),
+            (None, Conditions::Strip) => {
+                conditional::remove_conditions(&mut fields);
+                false
+            }
+            (None, Conditions::Keep) => false,
+        };
+        let request = OriginRequest::new(self.upstream.clone(), Method::GET, fields);
+        (request, validates)
+    }
+}

@@ -1,0 +1,281 @@
+//! The writer's part of a fill: ask the origin, judge its answer, share it.
+
+use super::job::{Conditions, FillHead, Job, Stale};
+use super::pump::{self, Pump};
+use crate::cache::{CacheKey, NewObject, ObjectKind, ObjectWriter};
+use crate::http::conditional;
+use crate::http::framing::BodyFraming;
+use crate::http::reuse;
+use crate::http::storable::{self, Exchange, NotStorable, Storable, Times};
+use crate::http::stored::{Received, StoredHead};
+use crate::http::vary::{Vary, vary};
+use crate::metrics::Metric;
+use crate::proxy::decide;
+use crate::proxy::fill::{Failure, FillReader, FillWriter};
+use crate::proxy::marker::{self, Marker};
+use crate::proxy::origin::{OriginError, OriginResponse};
+use crate::proxy::outcome::Outcome;
+use http::{Method, StatusCode};
+
+/// What came of asking the origin.
+pub(super) enum Fetched {
+    /// A response that is shared, and stored unless the cache refused.
+    Filling(Box<Filling>),
+    /// What is held was validated; its head is the merged one.
+    Refreshed(StoredHead),
+    /// A response for this client only.
+    Relay(Box<OriginResponse>, NotStorable),
+    /// An error response, and what is held may stand in for it.
+    ErrorResponse(StatusCode),
+    /// No response.
+    Error(OriginError),
+}
+
+/// A response on its way to this client, to followers and to the cache.
+pub(super) struct Filling {
+    pub(super) head: StoredHead,
+    pub(super) key: CacheKey,
+    pub(super) length: Option<u64>,
+    pub(super) is_stored: bool,
+    pub(super) reader: FillReader<FillHead>,
+}
+
+/// Asks the origin as the writer of a fill.
+pub(super) async fn lead(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    stale: Option<&Stale>,
+    conditions: Conditions,
+) -> Fetched {
+    // Before the request goes out: a purge after this refuses the store.
+    let epoch = job.tools.cache.epoch();
+    let (request, validates) = job.request(stale, conditions);
+    let response = match job.tools.origins.send(request).await {
+        Ok(response) => response,
+        Err(error) => return failed(writer, error),
+    };
+    match stale {
+        Some(stale) if validates && response.status == StatusCode::NOT_MODIFIED => {
+            validated(job, writer, stale, (response, epoch)).await
+        }
+        Some(stale) if stands_in(job, stale, response.status) => {
+            writer.fail(error_response(response.status));
+            Fetched::ErrorResponse(response.status)
+        }
+        Some(_) | None => share(job, writer, response, epoch),
+    }
+}
+
+fn failed(writer: FillWriter<FillHead>, error: OriginError) -> Fetched {
+    writer.fail(pump::failure(&error));
+    Fetched::Error(error)
+}
+
+fn error_response(status: StatusCode) -> Failure {
+    Failure {
+        outcome: Outcome::OriginMalformed,
+        status,
+        detail: format!("the origin answered {status}").into(),
+    }
+}
+
+/// Whether what is held is served instead of an error response (RFC 5861 4).
+fn stands_in(job: &Job, stale: &Stale, status: StatusCode) -> bool {
+    let policy = &job.snapshot.policy;
+    let now = job.tools.clock.wall();
+    reuse::is_failure(status.as_u16(), policy)
+        && stale.may_stand_in(&job.asked.directives, policy, now)
+}
+
+/// A 304: the stored head is brought up to date (RFC 9111 4.3.4).
+async fn validated(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    stale: &Stale,
+    (response, epoch): (OriginResponse, u64),
+) -> Fetched {
+    if !conditional::confirms(&response.headers, &stale.head.validators()) {
+        return anew(job, writer, epoch).await;
+    }
+    let policy = &job.snapshot.policy;
+    let merged = stale
+        .head
+        .merged_with_304(&response.headers, times(&response), policy);
+    match merged {
+        Ok(head) => {
+            refresh(job, stale, &head);
+            writer.refreshed();
+            Fetched::Refreshed(head)
+        }
+        Err(reason) => {
+            job.tools.cache.remove(&stale.at.key);
+            release(job, writer, reason);
+            Fetched::Refreshed(stale.head.clone())
+        }
+    }
+}
+
+/// A copy that was replaced meanwhile needs no refresh.
+fn refresh(job: &Job, stale: &Stale, head: &StoredHead) {
+    let meta = head.as_bytes().clone();
+    let done = job.tools.cache.refresh(&stale.at.copy, &stale.at.key, meta);
+    if done.is_ok() {
+        job.tools.cells.add(Metric::CacheUpdates, 1);
+    }
+}
+
+/// The 304 speaks of another representation: the whole one, without conditions.
+async fn anew(job: &Job, writer: FillWriter<FillHead>, epoch: u64) -> Fetched {
+    let (request, _) = job.request(None, Conditions::Strip);
+    match job.tools.origins.send(request).await {
+        Ok(response) => share(job, writer, response, epoch),
+        Err(error) => failed(writer, error),
+    }
+}
+
+/// Shares and stores a response if it may be.
+fn share(job: &Job, writer: FillWriter<FillHead>, response: OriginResponse, epoch: u64) -> Fetched {
+    let exchange = Exchange {
+        method: &Method::GET,
+        url: &job.url,
+        request: &job.client,
+        status: response.status,
+        response: &response.headers,
+        times: times(&response),
+    };
+    match storable::storable(&exchange, &job.snapshot.policy) {
+        Ok(storable) => fill(job, writer, response, (&storable, epoch)),
+        Err(reason) => relay(job, writer, response, reason),
+    }
+}
+
+fn relay(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    response: OriginResponse,
+    reason: NotStorable,
+) -> Fetched {
+    release(job, writer, reason);
+    Fetched::Relay(Box::new(response), reason)
+}
+
+/// Lets the followers go; the key is remembered when the reason lies in the
+/// response.
+fn release(job: &Job, writer: FillWriter<FillHead>, reason: NotStorable) {
+    if decide::will_recur(reason) {
+        writer.uncacheable(job.tools.clock.mono());
+    } else {
+        writer.unshareable();
+    }
+}
+
+fn fill(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    response: OriginResponse,
+    (storable, epoch): (&Storable, u64),
+) -> Fetched {
+    let Some(place) = Place::of(job, &response) else {
+        return relay(job, writer, response, NotStorable::VaryStar);
+    };
+    let head = StoredHead::build(&received(&response), storable);
+    let length = length(response.framing);
+    let object = place.object(job, &head, length, epoch);
+    let (fill, reader) = writer.head(FillHead {
+        head: head.clone(),
+        length,
+        key: place.key.clone(),
+        selected: place.selected,
+        fields: place.fields,
+    });
+    let filling = Filling {
+        head,
+        key: place.key,
+        length,
+        is_stored: object.is_some(),
+        reader,
+    };
+    let pump = Pump::new(job, fill, (object, place.marker), epoch);
+    tokio::task::spawn_local(pump.run(response.body, length));
+    Fetched::Filling(Box::new(filling))
+}
+
+/// Where a response is stored.
+struct Place {
+    key: CacheKey,
+    fields: Vec<http::HeaderName>,
+    selected: Vec<u8>,
+    /// The marker to be stored, unless it is there already.
+    marker: Option<Marker>,
+}
+
+impl Place {
+    /// `None` when it varies by more than can be told apart.
+    fn of(job: &Job, response: &OriginResponse) -> Option<Self> {
+        let rule = job.snapshot.policy.normalize_accept_encoding;
+        let fields = match vary(&response.headers) {
+            Vary::Nothing => {
+                return Some(Self {
+                    key: job.key.clone(),
+                    fields: Vec::new(),
+                    selected: Vec::new(),
+                    marker: None,
+                });
+            }
+            Vary::Star => return None,
+            Vary::Fields(fields) => fields,
+        };
+        let marker = Marker::with(job.marker.as_ref(), &fields)?;
+        Some(Self {
+            key: marker.alternate(&job.key, &job.client, rule),
+            selected: marker::selected(&fields, &job.client, rule),
+            fields,
+            marker: (job.marker.as_ref() != Some(&marker)).then_some(marker),
+        })
+    }
+
+    fn object(
+        &self,
+        job: &Job,
+        head: &StoredHead,
+        body_len: Option<u64>,
+        epoch: u64,
+    ) -> Option<ObjectWriter> {
+        let object = NewObject {
+            key: self.key.clone(),
+            kind: ObjectKind::Object,
+            meta: head.as_bytes().clone(),
+            body_len,
+            epoch,
+        };
+        job.tools.cells.add(Metric::CacheWrites, 1);
+        let writer = job.tools.cache.writer(object);
+        writer
+            .inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1))
+            .ok()
+    }
+}
+
+const fn received(response: &OriginResponse) -> Received<'_> {
+    Received {
+        status: response.status,
+        version: response.version,
+        headers: &response.headers,
+        times: times(response),
+    }
+}
+
+const fn times(response: &OriginResponse) -> Times {
+    Times {
+        request: response.request_time,
+        response: response.response_time,
+    }
+}
+
+const fn length(framing: BodyFraming) -> Option<u64> {
+    match framing {
+        BodyFraming::None => Some(0),
+        BodyFraming::Length(bytes) => Some(bytes),
+        BodyFraming::Chunked | BodyFraming::UntilClose => None,
+    }
+}

@@ -1,0 +1,96 @@
+//! From a request to what the cache holds for it.
+
+use crate::cache::{BodyReader, Cache, CacheKey, CopyRef, Hit, Miss, ObjectKind, Tier};
+use crate::http::stored::StoredHead;
+use crate::proxy::marker::Marker;
+use crate::proxy::routed::Routed;
+
+/// What was found.
+pub(super) struct Found {
+    /// The response, or why there is none.
+    pub(super) held: Result<Held, Miss>,
+    /// What the URL leads to, when its responses vary.
+    pub(super) marker: Option<Marker>,
+}
+
+impl Found {
+    /// The key that a fill of this request is shared by: the alternate's where
+    /// the URL's responses vary.
+    pub(super) fn key(&self, routed: &Routed) -> CacheKey {
+        let rule = routed.snapshot.policy.normalize_accept_encoding;
+        match (&self.held, &self.marker) {
+            (Ok(held), _) => held.stale.key.clone(),
+            (Err(_), Some(marker)) => marker.alternate(&routed.key, &routed.head.headers, rule),
+            (Err(_), None) => routed.key.clone(),
+        }
+    }
+}
+
+/// A stored response.
+pub(super) struct Held {
+    pub(super) head: StoredHead,
+    pub(super) body: BodyReader,
+    pub(super) tier: Tier,
+    pub(super) suspect: bool,
+    pub(super) stale: StaleRef,
+}
+
+/// What a revalidation needs to know of it.
+#[derive(Clone)]
+pub(super) struct StaleRef {
+    /// The copy that a 304 refreshes.
+    pub(super) copy: CopyRef,
+    /// The key it was read by.
+    pub(super) key: CacheKey,
+}
+
+/// Looks a request up: one read, or two where the responses vary.
+pub(super) async fn look_up(cache: &Cache, routed: &Routed) -> Found {
+    let hit = match read(cache, &routed.key).await {
+        Ok(hit) => hit,
+        Err(miss) => return nothing(miss, None),
+    };
+    if hit.kind == ObjectKind::Object {
+        let held = held(hit, routed.key.clone());
+        return Found { held, marker: None };
+    }
+    let Some(marker) = Marker::parse(&hit.meta) else {
+        return nothing(Miss::ReadError, None);
+    };
+    let rule = routed.snapshot.policy.normalize_accept_encoding;
+    let key = marker.alternate(&routed.key, &routed.head.headers, rule);
+    match read(cache, &key).await {
+        Ok(hit) => Found {
+            held: held(hit, key),
+            marker: Some(marker),
+        },
+        Err(miss) => nothing(miss, Some(marker)),
+    }
+}
+
+const fn nothing(miss: Miss, marker: Option<Marker>) -> Found {
+    let held = Err(miss);
+    Found { held, marker }
+}
+
+async fn read(cache: &Cache, key: &CacheKey) -> Result<Hit, Miss> {
+    match cache.read_ram(key) {
+        Some(hit) => Ok(hit),
+        None => cache.read(key).await,
+    }
+}
+
+/// A head of another version, or a damaged one, is a miss.
+fn held(hit: Hit, key: CacheKey) -> Result<Held, Miss> {
+    let head = StoredHead::parse(hit.meta).map_err(|_| Miss::ReadError)?;
+    Ok(Held {
+        head,
+        body: hit.body,
+        tier: hit.tier,
+        suspect: hit.suspect,
+        stale: StaleRef {
+            copy: hit.copy,
+            key,
+        },
+    })
+}

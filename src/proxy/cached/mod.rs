@@ -1,0 +1,266 @@
+//! GET and HEAD through the cache: look up, decide, serve, or ask the origin.
+
+mod ask;
+mod job;
+mod lead;
+mod lookup;
+mod pump;
+
+pub use job::{FillHead, Fills};
+
+use super::cache_status::{CacheStatus, Forwarded};
+use super::context::WorkerContext;
+use super::decide::{self, Decision};
+use super::fetch::{self, Passing};
+use super::h1::{Reply, RequestBody};
+use super::outcome::{Ended, Outcome, Route};
+use super::relay::Account;
+use super::routed::{Mode, Routed};
+use super::serve::{Server, Serving};
+use super::source::Source;
+use crate::cache::{Cache, Miss};
+use crate::http::cache_control::RequestDirectives;
+use crate::http::reuse::{self, ReuseRequest};
+use crate::http::storable::may_look_up;
+use crate::metrics::Metric;
+use ask::Plan;
+use http::StatusCode;
+use http::header::IF_MODIFIED_SINCE;
+use lookup::{Found, Held};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Lookups of one request: a copy that proves unreadable, a fill that is
+/// abandoned, or a validation by another request make it look again.
+const ROUNDS: usize = 4;
+
+/// Carries out a GET or a HEAD.
+///
+/// If the reply was not started, nothing was sent: the caller answers with the
+/// status it ended in.
+pub async fn run<R, W>(
+    ctx: &WorkerContext,
+    routed: &Routed,
+    body: RequestBody<'_, R>,
+    reply: &mut Reply<'_, W>,
+) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let cache = match (&ctx.shared.cache, bypass(routed)) {
+        (Some(cache), None) => cache,
+        (_, passing) => {
+            let passing = passing.unwrap_or(Passing::OFF);
+            return fetch::pass_as(ctx, routed, body, reply, &passing).await;
+        }
+    };
+    let mut request = Cached {
+        ctx,
+        routed,
+        cache,
+        asked: asked(routed),
+        validated: false,
+    };
+    match request.run(reply).await {
+        Step::Ended(ended) => ended,
+        Step::Pass(passing) => fetch::pass_as(ctx, routed, body, reply, &passing).await,
+        Step::Again => {
+            let account = Account::new(Outcome::AnsweredInternal, Route::None);
+            let status = StatusCode::BAD_GATEWAY;
+            let detail = "the response could not be had in several tries";
+            account.failed(reply, Outcome::AnsweredInternal, status, detail)
+        }
+    }
+}
+
+/// Why a request is not for the cache at all.
+fn bypass(routed: &Routed) -> Option<Passing> {
+    let head = &routed.head;
+    if may_look_up(&head.method, &routed.url, &routed.snapshot.policy).is_err() {
+        return Some(Passing::OFF);
+    }
+    // RFC 9110 9.3.1: content of a GET has no meaning, so no key tells it.
+    head.has_body().then_some(Passing {
+        outcome: Outcome::MissMethod,
+        why: Forwarded::Bypass,
+    })
+}
+
+fn asked(routed: &Routed) -> ReuseRequest {
+    let fields = &routed.head.headers;
+    ReuseRequest {
+        directives: RequestDirectives::of(fields),
+        has_if_modified_since: fields.contains_key(IF_MODIFIED_SINCE),
+        mode: match routed.mode {
+            Mode::Reverse => reuse::Mode::Reverse,
+            Mode::Forward => reuse::Mode::Forward,
+        },
+    }
+}
+
+/// How far a request has come.
+enum Step {
+    /// It is over.
+    Ended(Ended),
+    /// It is to be passed on as it is.
+    Pass(Passing),
+    /// The cache is to be looked up again.
+    Again,
+}
+
+/// One request on its way.
+struct Cached<'a> {
+    ctx: &'a WorkerContext,
+    routed: &'a Routed,
+    cache: &'a Arc<Cache>,
+    asked: ReuseRequest,
+    /// Another request's validation came while this one waited, so what is held
+    /// now is good for this one too.
+    validated: bool,
+}
+
+impl Cached<'_> {
+    async fn run<W: AsyncWrite + Unpin>(&mut self, reply: &mut Reply<'_, W>) -> Step {
+        self.ctx.cells.add(Metric::CacheLookups, 1);
+        let mut found = self.look_up().await;
+        for _ in 0..ROUNDS {
+            match self.step(found, reply).await {
+                Step::Again => found = self.look_up().await,
+                step @ (Step::Ended(_) | Step::Pass(_)) => return step,
+            }
+        }
+        Step::Again
+    }
+
+    async fn look_up(&self) -> Found {
+        lookup::look_up(self.cache, self.routed).await
+    }
+
+    async fn step<W: AsyncWrite + Unpin>(
+        &mut self,
+        found: Found,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        match self.decide(&found) {
+            Decision::Serve(outcome) => self.serve(found, outcome, reply).await,
+            Decision::ServeStale(outcome) => {
+                self.revalidate_meanwhile(&found);
+                self.serve(found, outcome, reply).await
+            }
+            Decision::Revalidate(reason) => self.ask(found, Plan::again(reason), reply).await,
+            Decision::Fetch { outcome, why } => {
+                let plan = Plan::anew(outcome, why);
+                self.ask(found, plan, reply).await
+            }
+            Decision::OnlyIfCached => {
+                let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
+                let (outcome, status) =
+                    (Outcome::AnsweredOnlyIfCached, StatusCode::GATEWAY_TIMEOUT);
+                let detail = "nothing stored may answer, and the request says only-if-cached";
+                Step::Ended(account.failed(reply, outcome, status, detail))
+            }
+        }
+    }
+
+    fn decide(&self, found: &Found) -> Decision {
+        let now = self.ctx.shared.clock.wall();
+        let policy = &self.routed.snapshot.policy;
+        match &found.held {
+            Ok(held) if self.validated && !held.suspect => Decision::Serve(Outcome::HitRevalidated),
+            Ok(held) => {
+                let object = decide::Held::Object {
+                    facts: &held.head.facts(),
+                    tier: held.tier,
+                    suspect: held.suspect,
+                };
+                decide::decide(&object, &self.asked, policy, now)
+            }
+            Err(miss) => {
+                let nothing = decide::Held::Nothing {
+                    miss: *miss,
+                    varies: found.marker.is_some(),
+                };
+                decide::decide(&nothing, &self.asked, policy, now)
+            }
+        }
+    }
+
+    /// Serves what was found. A body that can't be read makes it a miss, within
+    /// the same request.
+    async fn serve<W: AsyncWrite + Unpin>(
+        &mut self,
+        found: Found,
+        outcome: Outcome,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let Found { held, marker } = found;
+        let Ok(held) = held else {
+            return Step::Again;
+        };
+        let status = hit_status(&held, self.routed);
+        match self
+            .serve_held(&held.head, held.body, (outcome, status), reply)
+            .await
+        {
+            Ok(ended) => Step::Ended(ended),
+            Err(_) => {
+                let found = Found {
+                    held: Err(Miss::ReadError),
+                    marker,
+                };
+                let plan = Plan::anew(Outcome::MissReadError, Forwarded::Miss);
+                self.ask(found, plan, reply).await
+            }
+        }
+    }
+
+    async fn serve_held<W: AsyncWrite + Unpin>(
+        &self,
+        head: &crate::http::stored::StoredHead,
+        body: crate::cache::BodyReader,
+        (outcome, status): (Outcome, CacheStatus),
+        reply: &mut Reply<'_, W>,
+    ) -> Result<Ended, super::source::SourceError> {
+        let length = Some(body.remaining());
+        let asked_origin = status.forwarded_status.is_some();
+        let route = asked_origin.then(|| super::relay::route(self.routed));
+        let serving = Serving {
+            head,
+            source: Source::Stored(body),
+            length,
+            outcome,
+            route: route.unwrap_or_default(),
+            status,
+        };
+        self.server(reply).serve(serving).await
+    }
+
+    fn server<'b, 'c, W>(&'b self, reply: &'b mut Reply<'c, W>) -> Server<'b, 'c, W> {
+        Server {
+            ctx: self.ctx,
+            routed: self.routed,
+            reply,
+        }
+    }
+}
+
+/// What Cache-Status says of a hit.
+fn hit_status(held: &Held, routed: &Routed) -> CacheStatus {
+    CacheStatus {
+        ttl: Some(ttl(held, routed)),
+        detail: Some(held.tier.word()),
+        ..CacheStatus::default()
+    }
+}
+
+/// Seconds of freshness left, negative when stale.
+fn ttl(held: &Held, routed: &Routed) -> i64 {
+    let facts = held.head.facts();
+    let signed = |secs: u64| i64::try_from(secs).unwrap_or(i64::MAX);
+    signed(facts.lifetime.secs) - signed(facts.age(routed.wall))
+}
+
+#[cfg(test)]
+#[path = "tests/mod.rs"]
+mod tests;

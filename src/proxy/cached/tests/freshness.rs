@@ -1,0 +1,216 @@
+//! Stale responses: validated, replaced, or served all the same.
+
+use super::proxy;
+use crate::proxy::testing::{Proxy, Script, local, ok};
+
+fn tagged(max_age: u32) -> String {
+    format!("Cache-Control: max-age={max_age}\r\nETag: \"v1\"\r\nContent-Encoding: x\r\n")
+}
+
+#[tokio::test]
+async fn a_304_updates_fields_but_nothing_of_the_body() {
+    local(async {
+        let (proxy, origin) = proxy(|_, nth| {
+            if nth == 0 {
+                return ok(&tagged(10), "body");
+            }
+            "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=100\r\nContent-Length: 10\r\nContent-Encoding: y\r\nX-New: 1\r\nETag: \"v1\"\r\n\r\n".to_owned()
+        })
+        .await;
+        proxy.get("/a", "").await;
+        proxy.world.advance(20);
+        let confirmed = proxy.get("/a", "").await;
+        assert_eq!((confirmed.status, confirmed.text()), (200, "body"));
+        assert_eq!(confirmed.field("cache-status"), "strata; fwd=stale; fwd-status=304");
+        assert!(origin.seen()[1].to_lowercase().contains("if-none-match: \"v1\"\r\n"));
+        proxy.world.advance(7);
+        let hit = proxy.get("/a", "").await;
+        assert_eq!(hit.field("cache-status"), "strata; hit; ttl=93; detail=ram");
+        assert_eq!((hit.field("age"), hit.field("x-new")), ("7", "1"));
+        assert_eq!((hit.field("content-length"), hit.field("content-encoding")), ("4", "x"));
+        assert_eq!(proxy.outcomes(), ["miss_cold", "hit_revalidated", "hit_ram"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_head_never_grows_however_often_it_is_validated() {
+    local(async {
+        let (proxy, origin) = proxy(|_, nth| {
+            if nth == 0 {
+                return ok("Cache-Control: max-age=0\r\nETag: \"v1\"\r\n", "body");
+            }
+            "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=0\r\nX-A: 1\r\nETag: \"v1\"\r\n\r\n".to_owned()
+        })
+        .await;
+        let mut sizes = Vec::new();
+        for _ in 0..50 {
+            let answer = proxy.get("/a", "").await;
+            assert_eq!(answer.text(), "body");
+            sizes.push(answer.fields.len());
+        }
+        assert_eq!(sizes[2], sizes[49]);
+        assert_eq!(origin.count(), 50);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_304_about_another_representation_fetches_the_whole() {
+    local(async {
+        let (proxy, origin) = proxy(|_, nth| match nth {
+            0 => ok(&tagged(10), "old"),
+            1 => "HTTP/1.1 304 Not Modified\r\nETag: \"v2\"\r\n\r\n".to_owned(),
+            _ => ok("Cache-Control: max-age=10\r\nETag: \"v2\"\r\n", "new"),
+        })
+        .await;
+        proxy.get("/a", "").await;
+        proxy.world.advance(20);
+        assert_eq!(proxy.get("/a", "").await.text(), "new");
+        assert_eq!(proxy.get("/a", "").await.text(), "new");
+        assert_eq!(origin.count(), 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_changed_representation_replaces_the_old_one() {
+    local(async {
+        for (fields, outcome) in [
+            (tagged(10), "miss_changed"),
+            ("Cache-Control: max-age=10\r\n".to_owned(), "miss_expired"),
+        ] {
+            let (proxy, _) = proxy(move |_, nth| ok(&fields, &nth.to_string())).await;
+            proxy.get("/a", "").await;
+            proxy.world.advance(20);
+            assert_eq!(proxy.get("/a", "").await.text(), "1");
+            assert_eq!(proxy.get("/a", "").await.text(), "1");
+            assert_eq!(proxy.outcomes()[1], outcome);
+        }
+    })
+    .await;
+}
+
+/// Stores, lets it go stale for 20 s, asks again.
+async fn stale_then(first: &str, then: impl Fn() -> Script + 'static) -> (Proxy, (u16, String)) {
+    let first = ok(first, "held");
+    let (proxy, _) = proxy(move |_, nth| {
+        if nth == 0 {
+            first.clone().into()
+        } else {
+            then()
+        }
+    })
+    .await;
+    proxy.get("/a", "").await;
+    proxy.world.advance(20);
+    let answer = proxy.get("/a", "").await;
+    let seen = (answer.status, answer.text().to_owned());
+    (proxy, seen)
+}
+
+#[tokio::test]
+async fn a_failing_origin_is_stood_in_for_unless_the_response_forbids_it() {
+    local(async {
+        let error = || Script::from("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno");
+        let held = (200, "held".to_owned());
+        let failed = (503, "no".to_owned());
+        for (said, expected) in [
+            ("max-age=1", &held),
+            ("max-age=1, stale-if-error=60", &held),
+            ("max-age=1, stale-if-error=5", &failed),
+            ("max-age=1, must-revalidate", &failed),
+            ("s-maxage=1", &failed),
+            ("s-maxage=1, stale-if-error=60", &held),
+        ] {
+            let fields = format!("Cache-Control: {said}\r\nETag: \"v\"\r\n");
+            let (proxy, seen) = stale_then(&fields, error).await;
+            assert_eq!(&seen, expected, "{said}");
+            if seen.0 == 200 {
+                assert_eq!(proxy.outcomes()[1], "stale_origin_error");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_closed_connection_is_a_failing_origin_too() {
+    local(async {
+        let close = || Script {
+            close: true,
+            ..Script::from("")
+        };
+        let (proxy, seen) = stale_then("Cache-Control: max-age=1\r\n", close).await;
+        assert_eq!(seen, (200, "held".to_owned()));
+        assert_eq!(proxy.outcomes()[1], "stale_origin_failed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_404_is_no_failure_and_replaces_what_was_held() {
+    local(async {
+        let gone = || {
+            Script::from(
+                "HTTP/1.1 404 No\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\ngone",
+            )
+        };
+        let (proxy, seen) = stale_then("Cache-Control: max-age=1\r\n", gone).await;
+        assert_eq!(seen, (404, "gone".to_owned()));
+        assert_eq!(proxy.get("/a", "").await.status, 404);
+    })
+    .await;
+}
+
+/// reported.md: a 502 with max-age goes stale, and another 502 comes.
+#[tokio::test]
+async fn a_new_error_replaces_an_old_stored_error() {
+    local(async {
+        let error = |body: &str| {
+            format!(
+                "HTTP/1.1 502 No\r\nCache-Control: max-age=60\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        let (proxy, origin) = proxy(move |_, nth| error(&nth.to_string())).await;
+        assert_eq!(proxy.get("/a", "").await.text(), "0");
+        assert_eq!(proxy.get("/a", "").await.text(), "0");
+        proxy.world.advance(100);
+        assert_eq!(proxy.get("/a", "").await.text(), "1");
+        assert_eq!(proxy.get("/a", "").await.text(), "1");
+        assert_eq!(origin.count(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn stale_while_revalidate_serves_at_once_and_asks_once() {
+    local(async {
+        let (proxy, origin) = proxy(|_, nth| {
+            ok(
+                "Cache-Control: max-age=10, stale-while-revalidate=60\r\n",
+                &nth.to_string(),
+            )
+        })
+        .await;
+        proxy.get("/a", "").await;
+        proxy.world.advance(20);
+        let stale = proxy.get("/a", "").await;
+        assert_eq!(stale.text(), "0");
+        assert_eq!(
+            stale.field("cache-status"),
+            "strata; hit; ttl=-10; detail=ram"
+        );
+        while !proxy.world.shared.fills.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(proxy.get("/a", "").await.text(), "1");
+        assert_eq!(origin.count(), 2);
+        assert_eq!(
+            proxy.outcomes(),
+            ["miss_cold", "stale_while_revalidate", "hit_ram"]
+        );
+    })
+    .await;
+}

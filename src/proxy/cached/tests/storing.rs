@@ -1,0 +1,215 @@
+//! What is stored, and what comes back.
+
+use super::{obedient, proxy, with};
+use crate::metrics::Metric;
+use crate::proxy::testing::{Script, local, ok};
+
+#[tokio::test]
+async fn the_second_request_is_a_ram_hit_that_says_so() {
+    local(async {
+        let fields =
+            "Cache-Control: max-age=60\r\nX-Kept: 1\r\nAge: 5\r\nConnection: X-Hop\r\nX-Hop: 1\r\n";
+        let (proxy, origin) = proxy(move |_, _| ok(fields, "body")).await;
+        let miss = proxy.get("/a", "").await;
+        assert_eq!((miss.status, miss.text()), (200, "body"));
+        assert_eq!(miss.field("cache-status"), "strata; fwd=uri-miss; stored");
+        proxy.world.advance(10);
+        let hit = proxy.get("/a", "").await;
+        assert_eq!((hit.status, hit.text()), (200, "body"));
+        assert_eq!(hit.field("cache-status"), "strata; hit; ttl=45; detail=ram");
+        assert_eq!(hit.field("age"), "15");
+        assert_eq!(hit.field("via"), "1.1 edge (Strata)");
+        assert_eq!(hit.field("x-kept"), "1");
+        assert_eq!(hit.field("x-hop"), "");
+        assert_eq!(origin.count(), 1);
+        assert_eq!(proxy.outcomes(), ["miss_cold", "hit_ram"]);
+        assert_eq!(proxy.world.count(Metric::CacheRamReadSuccess), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_early_close_is_cut_for_the_client_and_never_stored() {
+    local(async {
+        for answer in [
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100\r\n\r\npart",
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n",
+        ] {
+            let (proxy, origin) = proxy(move |_, nth| Script {
+                close: nth == 0,
+                ..if nth == 0 { answer.into() } else { ok("Cache-Control: max-age=60\r\n", "whole").into() }
+            })
+            .await;
+            let first = proxy.get("/a", "").await;
+            assert!(!first.is_whole, "{answer}");
+            assert_eq!(proxy.get("/a", "").await.text(), "whole");
+            assert_eq!(proxy.get("/a", "").await.text(), "whole");
+            assert_eq!(origin.count(), 2);
+            assert_eq!(proxy.outcomes(), ["origin_closed", "miss_cold", "hit_ram"]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chunked_body_of_nothing_is_stored_and_ages() {
+    local(async {
+        for status in ["200 OK", "404 Not Found"] {
+            let head = format!("HTTP/1.1 {status}\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+            let (proxy, origin) = proxy(move |_, _| head.clone()).await;
+            proxy.get("/a", "").await;
+            proxy.world.advance(3);
+            let hit = proxy.get("/a", "").await;
+            assert_eq!(hit.field("age"), "3");
+            assert_eq!(hit.field("content-length"), "0");
+            assert_eq!(origin.count(), 1);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_response_to_authorization_is_shared_only_when_it_says_so() {
+    local(async {
+        let cases = [
+            ("max-age=100", 2),
+            ("max-age=100, public", 1),
+            ("s-maxage=100", 1),
+            ("max-age=100, must-revalidate", 1),
+        ];
+        for (said, fetches) in cases {
+            let fields = format!("Cache-Control: {said}\r\n");
+            let (proxy, origin) = proxy(move |_, _| ok(&fields, "secret")).await;
+            proxy.get("/a", "Authorization: Basic eA==\r\n").await;
+            proxy.get("/a", "").await;
+            assert_eq!(origin.count(), fetches, "{said}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn head_after_get_has_the_length_and_get_after_head_the_body() {
+    local(async {
+        let (proxy, origin) = proxy(|head, _| {
+            let full = ok("Cache-Control: max-age=60\r\n", "four");
+            if head.starts_with("HEAD") {
+                full.replace("\r\n\r\nfour", "\r\n\r\n")
+            } else {
+                full
+            }
+        })
+        .await;
+        let cold = proxy.ask("HEAD", "/a", "").await;
+        assert_eq!((cold.status, cold.field("content-length")), (200, "4"));
+        assert_eq!(proxy.get("/a", "").await.text(), "four");
+        let hit = proxy.ask("HEAD", "/a", "").await;
+        assert_eq!(hit.field("content-length"), "4");
+        assert_eq!(hit.field("cache-status"), "strata; hit; ttl=60; detail=ram");
+        assert_eq!(origin.count(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unsafe_method_invalidates_what_is_stored() {
+    local(async {
+        let (proxy, origin) = proxy(|head, nth| {
+            if head.starts_with("POST") {
+                return "HTTP/1.1 204 No Content\r\nLocation: /b\r\nContent-Location: http://evil.test/c\r\n\r\n".to_owned();
+            }
+            ok("Cache-Control: max-age=60\r\n", &nth.to_string())
+        })
+        .await;
+        for path in ["/a", "/b"] {
+            proxy.get(path, "").await;
+        }
+        proxy.ask("POST", "/a", "Content-Length: 0\r\n").await;
+        assert_eq!(proxy.get("/a", "").await.text(), "3");
+        assert_eq!(proxy.get("/b", "").await.text(), "4");
+        assert_eq!(origin.count(), 5);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_failed_unsafe_request_invalidates_nothing() {
+    local(async {
+        let (proxy, origin) = proxy(|head, _| {
+            if head.starts_with("DELETE") {
+                return "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_owned();
+            }
+            ok("Cache-Control: max-age=60\r\n", "x")
+        })
+        .await;
+        proxy.get("/a", "").await;
+        proxy.ask("DELETE", "/a", "").await;
+        proxy.get("/a", "").await;
+        assert_eq!(origin.count(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_says_no_store_leaves_nothing_behind() {
+    local(async {
+        let (proxy, origin) = proxy(|_, _| ok("Cache-Control: max-age=60\r\n", "x")).await;
+        proxy.get("/a", "Cache-Control: no-store\r\n").await;
+        proxy.get("/a", "").await;
+        assert_eq!(origin.count(), 2);
+        assert_eq!(proxy.outcomes(), ["miss_no_store", "miss_cold"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_cache_of_a_client_that_counts_replaces_what_is_stored() {
+    local(async {
+        let script = |_: &str, nth: usize| ok("Cache-Control: max-age=60\r\n", &nth.to_string());
+        let (proxy, _) = with(obedient(), script).await;
+        proxy.get("/a", "").await;
+        assert_eq!(
+            proxy.get("/a", "Cache-Control: no-cache\r\n").await.text(),
+            "1"
+        );
+        assert_eq!(proxy.get("/a", "").await.text(), "1");
+        assert_eq!(proxy.outcomes(), ["miss_cold", "miss_no_cache", "hit_ram"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_if_cached_is_answered_504_without_asking() {
+    local(async {
+        let (proxy, origin) = proxy(|_, _| ok("", "x")).await;
+        let answer = proxy.get("/a", "Cache-Control: only-if-cached\r\n").await;
+        assert_eq!((answer.status, origin.count()), (504, 0));
+        assert_eq!(proxy.outcomes(), ["answered_only_if_cached"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn set_cookie_is_not_replayed_to_others() {
+    local(async {
+        let fields = "Cache-Control: max-age=60\r\nSet-Cookie: a=1\r\n";
+        let (proxy, origin) = proxy(move |_, _| ok(fields, "x")).await;
+        proxy.get("/a", "").await;
+        let hit = proxy.get("/a", "").await;
+        assert_eq!((hit.field("set-cookie"), origin.count()), ("", 1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_body_larger_than_a_window_arrives_whole_and_is_stored() {
+    local(async {
+        let body = "0123456789abcdef".repeat(512 * 1024);
+        let answer = ok("Cache-Control: max-age=60\r\n", &body);
+        let (proxy, _) = proxy(move |_, _| answer.clone()).await;
+        let answer = proxy.get("/a", "").await;
+        assert!(answer.is_whole);
+        assert!(answer.text() == body, "{} bytes", answer.body.len());
+    })
+    .await;
+}

@@ -1,0 +1,245 @@
+//! Serving a stored response, or one that is being filled, to one client.
+
+use super::cache_status::CacheStatus;
+use super::context::WorkerContext;
+use super::h1::{BodyLength, Reply, ReplyError};
+use super::outcome::{Ended, Outcome, Route};
+use super::relay::Account;
+use super::routed::Routed;
+use super::source::{Source, SourceError};
+use crate::http::conditional::{self, NOT_MODIFIED_FIELDS, Precondition};
+use crate::http::range;
+use crate::http::stored::StoredHead;
+use bytes::Bytes;
+use http::StatusCode;
+use tokio::io::AsyncWrite;
+
+/// What is served.
+pub(super) struct Serving<'a> {
+    /// The head.
+    pub(super) head: &'a StoredHead,
+    /// The body.
+    pub(super) source: Source,
+    /// The body's length in bytes, when it is known yet.
+    pub(super) length: Option<u64>,
+    /// What the transaction ends in if all goes well.
+    pub(super) outcome: Outcome,
+    /// Whom it was asked of.
+    pub(super) route: Route,
+    /// How the cache came to it.
+    pub(super) status: CacheStatus,
+}
+
+/// One client to serve.
+pub(super) struct Server<'a, 'c, W> {
+    pub(super) ctx: &'a WorkerContext,
+    pub(super) routed: &'a Routed,
+    pub(super) reply: &'a mut Reply<'c, W>,
+}
+
+impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
+    /// Serves: the client's preconditions and range are answered from what is
+    /// held (RFC 9110 13.2 and 14.2).
+    ///
+    /// # Errors
+    /// The body can't be read, and nothing was sent: a miss.
+    pub(super) async fn serve(&mut self, serving: Serving<'_>) -> Result<Ended, SourceError> {
+        let mut account = Account::new(serving.outcome, serving.route.clone());
+        let lines = serving.head.field_lines();
+        account.stored_head(serving.head.status(), content_type(&lines));
+        match self.precondition(serving.head) {
+            Precondition::Pass => self.content(serving, lines, account).await,
+            Precondition::NotModified => Ok(self.not_modified(&serving, account).await),
+            Precondition::Failed => {
+                let failed = StatusCode::PRECONDITION_FAILED;
+                let detail = "a precondition of the request does not hold";
+                Ok(account.failed(self.reply, serving.outcome, failed, detail))
+            }
+        }
+    }
+
+    fn precondition(&self, head: &StoredHead) -> Precondition {
+        let request = &self.routed.head;
+        conditional::evaluate(
+            &request.method,
+            &request.headers,
+            head.status(),
+            &head.validators(),
+        )
+    }
+
+    async fn content(
+        &mut self,
+        serving: Serving<'_>,
+        lines: Bytes,
+        account: Account,
+    ) -> Result<Ended, SourceError> {
+        match self.range(&serving) {
+            range::Answer::Whole => self.whole(serving, lines, account).await,
+            range::Answer::Part(part) => self.part(serving, lines, part, account).await,
+            range::Answer::NotSatisfiable => Ok(self.unsatisfiable(&serving, account).await),
+        }
+    }
+
+    /// A range counts when the length is known.
+    fn range(&self, serving: &Serving<'_>) -> range::Answer {
+        let request = &self.routed.head;
+        let Some(length) = serving
+            .length
+            .filter(|_| self.routed.snapshot.policy.range_lookup)
+        else {
+            return range::Answer::Whole;
+        };
+        let head = serving.head;
+        let (method, fields) = (&request.method, &request.headers);
+        range::answer(method, fields, head.status(), length, &head.validators())
+    }
+
+    async fn whole(
+        &mut self,
+        mut serving: Serving<'_>,
+        lines: Bytes,
+        account: Account,
+    ) -> Result<Ended, SourceError> {
+        if let Some(chunks) = serving.source.whole() {
+            self.begin(serving.head.status(), &serving);
+            let sent = self.reply.send(&lines, chunks).await;
+            return Ok(self.ended(sent, account));
+        }
+        let first = self.first(&mut serving.source).await?;
+        self.begin(serving.head.status(), &serving);
+        let length = serving
+            .length
+            .map_or(BodyLength::Unknown, BodyLength::Known);
+        Ok(self
+            .stream(serving.source, first, (&lines, length), account)
+            .await)
+    }
+
+    async fn part(
+        &mut self,
+        mut serving: Serving<'_>,
+        lines: Bytes,
+        part: range::Part,
+        mut account: Account,
+    ) -> Result<Ended, SourceError> {
+        serving.source.seek(part.first..part.last + 1);
+        let first = self.first(&mut serving.source).await?;
+        account.status(StatusCode::PARTIAL_CONTENT);
+        self.begin(StatusCode::PARTIAL_CONTENT, &serving);
+        let range = part.content_range();
+        self.reply.field("Content-Range", range.as_bytes());
+        let framing = (&*lines, BodyLength::Known(part.len()));
+        Ok(self.stream(serving.source, first, framing, account).await)
+    }
+
+    /// The first piece, so that a copy that can't be read is noticed before
+    /// anything is said; none for HEAD.
+    async fn first(&self, source: &mut Source) -> Result<Option<Bytes>, SourceError> {
+        if self.reply.is_head() {
+            return Ok(None);
+        }
+        source.next().await
+    }
+
+    async fn stream(
+        &mut self,
+        mut source: Source,
+        first: Option<Bytes>,
+        (lines, length): (&[u8], BodyLength),
+        account: Account,
+    ) -> Ended {
+        if let Err(error) = self.reply.start(lines, length).await {
+            return account.client_gone(self.reply, &error);
+        }
+        let mut next = first;
+        while let Some(data) = next {
+            if let Err(error) = self.reply.chunk(data).await {
+                return account.client_gone(self.reply, &error);
+            }
+            next = match source.next().await {
+                Ok(next) => next,
+                Err(error) => {
+                    let SourceError {
+                        outcome,
+                        status,
+                        detail,
+                    } = error;
+                    return account.failed(self.reply, outcome, status, &detail);
+                }
+            };
+        }
+        let finished = self.reply.finish(None).await;
+        self.ended(finished, account)
+    }
+
+    fn ended(&self, sent: Result<(), ReplyError>, account: Account) -> Ended {
+        match sent {
+            Ok(()) => account.whole(self.reply),
+            Err(error) => account.client_gone(self.reply, &error),
+        }
+    }
+
+    /// Begins a head with the fields that each answer says anew.
+    fn begin(&mut self, status: StatusCode, serving: &Serving<'_>) {
+        let records = &self.routed.snapshot.records;
+        self.reply.begin(status);
+        if records.http_insert_age_in_response != 0 {
+            let age = serving.head.facts().age(self.routed.wall);
+            self.reply.field_fmt("Age", format_args!("{age}"));
+        }
+        if records.http_insert_response_via_str != 0 {
+            self.via(serving.head);
+        }
+        if records.http_cache_status != 0 {
+            let status = format_args!("{}", serving.status);
+            self.reply.field_fmt("Cache-Status", status);
+        }
+    }
+
+    fn via(&mut self, head: &StoredHead) {
+        let identity = &self.ctx.shared.identity;
+        let ours = identity.response_member(head.origin_version(), "");
+        match head.via().map(String::from_utf8_lossy) {
+            Some(before) => self
+                .reply
+                .field_fmt("Via", format_args!("{before}, {ours}")),
+            None => self.reply.field("Via", ours.as_bytes()),
+        }
+    }
+
+    /// RFC 9110 15.4.5.
+    async fn not_modified(&mut self, serving: &Serving<'_>, mut account: Account) -> Ended {
+        account.status(StatusCode::NOT_MODIFIED);
+        account.not_modified();
+        self.begin(StatusCode::NOT_MODIFIED, serving);
+        let stored = serving.head.header_map();
+        for name in NOT_MODIFIED_FIELDS {
+            for value in stored.get_all(&name) {
+                self.reply.field(name.as_str(), value.as_bytes());
+            }
+        }
+        let sent = self.reply.send(b"", &[]).await;
+        self.ended(sent, account)
+    }
+
+    /// RFC 9110 15.5.17.
+    async fn unsatisfiable(&mut self, serving: &Serving<'_>, mut account: Account) -> Ended {
+        account.status(StatusCode::RANGE_NOT_SATISFIABLE);
+        self.begin(StatusCode::RANGE_NOT_SATISFIABLE, serving);
+        if let Some(length) = serving.length {
+            let range = range::unsatisfied(length);
+            self.reply.field("Content-Range", range.as_bytes());
+        }
+        let sent = self.reply.send(b"", &[]).await;
+        self.ended(sent, account)
+    }
+}
+
+/// The value of Content-Type among field lines, for the log.
+fn content_type(lines: &Bytes) -> Option<Bytes> {
+    const NAME: &[u8] = b"Content-Type: ";
+    let mut all = lines.split(|byte| *byte == b'\n');
+    let value = all.find_map(|line| line.strip_prefix(NAME))?;
+    Some(lines.slice_ref(value.trim_ascii_end()))
+}
