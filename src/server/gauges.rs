@@ -23,7 +23,7 @@ fn resident_bytes() -> Option<u64> {
 /// When every stripe was judged: the first reading that finds it so.
 pub(super) fn set_cache_ready_time(cells: &Cells, cache: &Cache, now: WallTime) {
     let known = cells.get(Metric::CacheReadyTime) != 0;
-    if !known && cache.status().readiness != Readiness::Loading {
+    if !known && cache.readiness() != Readiness::Loading {
         cells.set(Metric::CacheReadyTime, now.as_secs());
     }
 }

@@ -2,6 +2,7 @@
 //! the tick of the metrics.
 
 use crate::base::clock::Clock;
+use crate::cache::Cache;
 use crate::metrics::Collector;
 use crate::mgmt::admin::{self, Pages};
 use crate::mgmt::control::Control;
@@ -21,6 +22,9 @@ use tokio::task::{LocalSet, spawn_local};
 
 /// How often the windows of the metrics get a sample.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How often directory entries are counted.
+const COUNT_EVERY: Duration = Duration::from_secs(10);
 
 /// Everything the thread serves.
 pub(super) struct Management {
@@ -88,6 +92,7 @@ fn serve(management: Management) -> io::Result<()> {
         Arc::clone(&control.collector),
         Arc::clone(&control.clock),
     ));
+    spawn_local(count_entries(Arc::clone(&control.cache)));
     spawn_local(drain_proxy(Arc::clone(&life), proxy));
     if signals {
         let kinds = [SignalKind::terminate(), SignalKind::interrupt()];
@@ -109,6 +114,20 @@ async fn tick(collector: Arc<Collector>, clock: Arc<dyn Clock>) {
     loop {
         ticks.tick().await;
         collector.tick(clock.mono());
+    }
+}
+
+/// Keeps the gauges of directory entries: they take a read of every directory,
+/// which is too much for each scrape.
+async fn count_entries(cache: Arc<Cache>) {
+    let mut ticks = tokio::time::interval(COUNT_EVERY);
+    loop {
+        ticks.tick().await;
+        let cache = Arc::clone(&cache);
+        let counted = tokio::task::spawn_blocking(move || drop(cache.status())).await;
+        if let Err(error) = counted {
+            tracing::error!(%error, "counting directory entries failed");
+        }
     }
 }
 

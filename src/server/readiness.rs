@@ -6,21 +6,24 @@ use crate::mgmt::life::Life;
 
 /// Judges by the phase and by the cache.
 pub(super) fn judge(life: &Life, cache: &Cache) -> Readiness {
-    let status = cache.status();
-    let mut reasons = Vec::new();
-    match status.readiness {
-        CacheReadiness::Ready => {}
-        CacheReadiness::Loading => reasons.push("stripes are still being read".to_owned()),
-        CacheReadiness::NoSpan => {
-            reasons.push("no configured span is usable; nothing is cached".to_owned());
-            let refusals = status.spans.into_iter().map(|span| span.state);
-            reasons.extend(refusals.filter_map(refusal));
-        }
-    }
+    let reasons = match cache.readiness() {
+        CacheReadiness::Ready => Vec::new(),
+        CacheReadiness::Loading => vec!["stripes are still being read".to_owned()],
+        CacheReadiness::NoSpan => without_span(cache),
+    };
     Readiness {
         phase: life.phase(),
         reasons,
     }
+}
+
+fn without_span(cache: &Cache) -> Vec<String> {
+    let nothing = "no configured span is usable; nothing is cached".to_owned();
+    let states = cache.status().spans.into_iter().map(|span| span.state);
+    [nothing]
+        .into_iter()
+        .chain(states.filter_map(refusal))
+        .collect()
 }
 
 fn refusal(state: SpanState) -> Option<String> {

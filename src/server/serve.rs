@@ -7,7 +7,6 @@ use super::running::Running;
 use super::start::{Opened, StartError};
 use super::workers;
 use crate::base::prng::system_u64;
-use crate::cache::Readiness as CacheReadiness;
 use crate::config::records::Records;
 use crate::http::forwarding::ViaIdentity;
 use crate::metrics::{Collector, Metric};
@@ -23,11 +22,7 @@ use crate::proxy::life::{Life as ProxyLife, LifeControl};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::runtime::Runtime;
-
-/// How often the cache is asked whether its stripes are judged.
-const CACHE_POLL: Duration = Duration::from_millis(20);
 
 type Judge = Arc<dyn Fn() -> Readiness + Send + Sync>;
 
@@ -50,7 +45,7 @@ pub(super) fn serve(mut opened: Opened) -> Result<Running, StartError> {
     let management = management(&mut opened, &collector, &life, &proxy)?;
     let shared = shared(&opened, proxy_life)?;
     if opened.loaded.records.http_wait_for_cache > 0 {
-        runtime()?.block_on(wait_for_cache(&opened));
+        runtime()?.block_on(opened.cache.loaded());
     }
     let clients = std::mem::take(&mut opened.bound.clients);
     let workers = workers::start(clients, &shared, &life).map_err(StartError::Thread)?;
@@ -195,12 +190,6 @@ fn identity() -> ViaIdentity {
         alias: host.filter(word).unwrap_or_else(|| "strata".into()),
         uuid: format!("{:016x}", system_u64()),
         product: concat!("Strata/", env!("CARGO_PKG_VERSION")).into(),
-    }
-}
-
-async fn wait_for_cache(opened: &Opened) {
-    while opened.cache.status().readiness == CacheReadiness::Loading {
-        tokio::time::sleep(CACHE_POLL).await;
     }
 }
 

@@ -6,4 +6,5 @@ mod purge;
 mod reload;
 mod settings;
 mod start;
+mod storage;
 mod support;

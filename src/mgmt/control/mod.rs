@@ -13,6 +13,10 @@
 //! | `metric.get` | `names` | `values`: name and value of each |
 //! | `metric.match` | `pattern` | the same of all that match |
 //! | `metric.zero` | `names`; none is all | nothing |
+//! | `storage.list` | | `spans`, each with its state, and `ram` |
+//! | `storage.offline` | `path` | nothing |
+//! | `storage.online` | `path` | nothing |
+//! | `storage.init` | `path`, `force` | nothing |
 //! | `cache.purge` | `urls` | `purged`: url, key and whether it was `found` |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
 //! | `server.stop` | | nothing; the server then drains and exits |
@@ -26,6 +30,7 @@ mod config;
 mod metric;
 mod params;
 mod process;
+mod storage;
 
 use super::admin::Readiness;
 use super::life::Life;
@@ -89,6 +94,7 @@ impl Handler for Control {
 impl Control {
     async fn dispatch(&self, call: &Call) -> Result<Value, Fault> {
         match call.method.split_once('.') {
+            Some(("storage", action)) => self.storage(action, call).await,
             Some(("cache", "purge")) => {
                 let urls = Params::of(call, &["urls"])?.some_texts("urls")?;
                 cache::purge(self, &urls).await
@@ -118,6 +124,20 @@ impl Control {
         match action {
             "get" => config::value(self, Params::of(call, &["name"])?.text("name")?),
             "match" => config::matching_values(self, Params::of(call, &["pattern"])?),
+            _ => Err(no_method(call)),
+        }
+    }
+
+    async fn storage(&self, action: &str, call: &Call) -> Result<Value, Fault> {
+        let params = |names: &[&str]| Params::of(call, names);
+        match action {
+            "list" => {
+                params(&[])?;
+                storage::list(self).await
+            }
+            "offline" => storage::offline(self, params(&["path"])?).await,
+            "online" => storage::online(self, params(&["path"])?).await,
+            "init" => storage::init(self, params(&["path", "force"])?).await,
             _ => Err(no_method(call)),
         }
     }

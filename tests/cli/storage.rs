@@ -1,0 +1,76 @@
+//! Spans under an operator's hand.
+
+use crate::support::{Config, get};
+
+fn spans(config: &Config) -> serde_json::Value {
+    let json = config.ctl(&["storage", "list", "-f", "json"]).ok();
+    serde_json::from_str::<serde_json::Value>(&json).unwrap()["spans"].clone()
+}
+
+#[test]
+fn a_span_goes_offline_and_readiness_follows() {
+    let config = Config::new("CONFIG proxy.config.http.wait_for_cache INT 1\n");
+    config.write("storage.config", "span 64M tier=fast\n");
+    let server = config.start();
+    assert_eq!(spans(&config)[0]["state"], "online");
+    assert_eq!(config.line(&["--offline", "span"]).ok(), "");
+    assert_eq!(spans(&config)[0]["state"], "offline");
+    let answer = get(server.admin(), "/readyz", "localhost");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("no configured span is usable"), "{answer}");
+    assert_eq!(config.line(&["--offline", "span"]).code(), 1);
+    let unknown = config.ctl(&["storage", "offline", "other"]);
+    assert_eq!(unknown.code(), 2);
+    assert!(unknown.err().contains("not a span of storage.config"));
+}
+
+#[test]
+fn a_span_that_is_not_ours_is_left_alone_and_told_of() {
+    let config = Config::new("");
+    let foreign = "#!/bin/sh\n".repeat(4 << 20);
+    config.write("span", &foreign);
+    config.write("storage.config", "span tier=fast\n");
+    let server = config.start();
+    let answer = get(server.admin(), "/readyz", "localhost");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert_eq!(spans(&config)[0]["state"], "refused");
+    let reason = spans(&config)[0]["reason"].clone();
+    assert!(reason.as_str().unwrap().contains("span"), "{reason}");
+    assert_eq!(config.ctl(&["storage", "init", "span"]).code(), 2);
+    assert_eq!(config.read("span"), foreign);
+    assert_eq!(config.ctl(&["storage", "init", "--force", "span"]).ok(), "");
+    assert_eq!(config.ctl(&["storage", "online", "span"]).ok(), "");
+    assert_eq!(spans(&config)[0]["state"], "online");
+}
+
+#[test]
+fn wait_for_cache_refuses_a_start_without_spans() {
+    for wanted in [2, 3] {
+        let config = Config::new(&format!(
+            "CONFIG proxy.config.http.wait_for_cache INT {wanted}\n"
+        ));
+        config.write("span", &"x".repeat(64 << 20));
+        config.write("storage.config", "span\n");
+        let error = config.start_fails(&[]);
+        assert!(
+            error.contains(&format!("wait_for_cache {wanted}: ")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn clear_empties_spans_and_refuses_to_while_a_server_runs() {
+    let config = Config::new("");
+    config.write("storage.config", "span 64M\n");
+    let program = env!("CARGO_BIN_EXE_traffic_server");
+    let server = config.start();
+    let error = config.start_fails(&["-C", "clear"]);
+    assert!(error.contains("in use by another server"), "{error}");
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    let ran = config.run(program, &["-C", "clear"]);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let _again = config.start();
+    assert_eq!(spans(&config)[0]["state"], "online");
+}
