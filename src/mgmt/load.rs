@@ -4,6 +4,7 @@
 use super::files::{Digests, Reader, unreadable};
 use super::paths::RECORDS_NAME;
 use crate::config::connect_ports::ConnectPorts;
+use crate::config::ip_allow::{self, IpAllowFile};
 use crate::config::place::Place;
 use crate::config::ports::PortList;
 use crate::config::records::{Records, RecordsFile, Running};
@@ -12,7 +13,7 @@ use crate::config::storage::{StorageFile, Tier};
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
 use crate::proxy::snapshot::SnapshotParts;
-use crate::remap::{HostRegex, PathPrefix, RemapOptions, Table};
+use crate::remap::{HostRegex, IpAllow, PathPrefix, RemapOptions, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,8 @@ pub struct Loaded {
     pub ports: PortList,
     /// The rules.
     pub remap: RemapFile,
+    /// Who may do what, and which origins may be reached.
+    pub ip_allow: IpAllowFile,
     /// The spans.
     pub storage: StorageFile,
     /// What was in each file.
@@ -76,12 +79,14 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     let (records_file, records) = read_records(source, &reader, running, &mut found);
     let ports = read_ports(&records, &records_file, &mut found);
     let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
+    let ip_allow = read_ip_allow(&reader, &records.cache_ip_allow_filename, &mut found);
     let storage = read_storage(&reader, &records, &records_file, &mut found);
     let mut loaded = Loaded {
         records,
         records_file,
         ports,
         remap,
+        ip_allow,
         storage,
         digests: reader.into_digests(),
         warnings: Vec::new(),
@@ -138,6 +143,20 @@ fn read_remap(reader: &Reader, name: &str, found: &mut Findings) -> RemapFile {
             RemapFile::default()
         }
     }
+}
+
+/// Without a file, the built-in rules hold.
+fn read_ip_allow(reader: &Reader, name: &str, found: &mut Findings) -> IpAllowFile {
+    let read = reader.read(name).unwrap_or_else(|error| {
+        found.errors.push(error);
+        None
+    });
+    let Some(bytes) = read else {
+        return IpAllowFile::built_in();
+    };
+    let (file, findings) = ip_allow::parse(name, &bytes);
+    found.extend(findings);
+    file
 }
 
 /// Where a record's value stands; a place of its own name if not in the file.
@@ -216,6 +235,7 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
         records: records.clone(),
         remap,
         connect_ports,
+        ip_allow: IpAllow::new(&loaded.ip_allow),
     };
     (parts, found)
 }
@@ -281,6 +301,20 @@ mod tests {
         let found = load(&source, &Running::new()).unwrap_err();
         assert_eq!(&*found.errors[0].file, "remap.config");
         assert_eq!(&*found.warnings[0].file, "records.config");
+    }
+
+    #[test]
+    fn an_ip_allow_file_holds_and_an_empty_one_is_an_error() {
+        let rule = "ip_allow:\n  - {apply: in, ip_addrs: 0/0, action: deny, methods: ALL}\n";
+        let (_dir, denying) = source(&[("remap.config", ""), ("ip_allow.yaml", rule)]);
+        let loaded = load(&denying, &Running::new()).unwrap();
+        assert_eq!(loaded.ip_allow.rules.len(), 1);
+        let (_dir, empty) = source(&[("remap.config", ""), ("ip_allow.yaml", "")]);
+        let found = load(&empty, &Running::new()).unwrap_err();
+        assert_eq!(&*found.errors[0].file, "ip_allow.yaml");
+        let (_dir, none) = source(&[("remap.config", "")]);
+        let loaded = load(&none, &Running::new()).unwrap();
+        assert_eq!(loaded.ip_allow, IpAllowFile::built_in());
     }
 
     #[test]

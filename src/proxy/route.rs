@@ -3,12 +3,12 @@
 use super::answer::Answer;
 use super::forward;
 use super::h1::RequestHead;
+use super::key::cache_key;
 use super::origin::{AddressGuard, Place, Upstream};
 use super::peer::Peer;
 use super::routed::{Mode, Routed};
 use super::snapshot::Snapshot;
 use crate::base::clock::{MonoTime, WallTime};
-use crate::cache::CacheKey;
 use crate::config::remap::Plugin;
 use crate::http::forwarding::{self, MaxForwards, ViaIdentity};
 use crate::http::target::{Authority, RequestUrl, Target};
@@ -215,11 +215,12 @@ impl Router<'_> {
             Mode::Reverse => None,
             Mode::Forward => Some(self.guard(&head.method, aim.target.port)),
         };
-        let (host, key) = if pristine {
-            (url.authority().to_owned(), url.as_str().to_owned())
+        let host = if pristine {
+            url.authority().to_owned()
         } else {
-            (aim.target.authority(), aim.target.to_url())
+            aim.target.authority()
         };
+        let key = cache_key(&self.snapshot.records, &url, &aim.target);
         Routed {
             head,
             peer: *self.arrival.peer,
@@ -232,7 +233,7 @@ impl Router<'_> {
                 guard,
             },
             host,
-            key: CacheKey::of_url(key),
+            key,
             wall: self.arrival.wall,
             mono: self.arrival.mono,
         }

@@ -17,6 +17,8 @@ pub struct SnapshotParts {
     pub remap: Table,
     /// Ports that CONNECT may reach (`http.connect_ports`).
     pub connect_ports: ConnectPorts,
+    /// The rules of the ip_allow file, or the built-in ones.
+    pub ip_allow: IpAllow,
 }
 
 /// Everything that the files say and a reload can change. A transaction keeps
@@ -42,7 +44,7 @@ pub struct Snapshot {
 }
 
 impl SnapshotParts {
-    /// Records alone: no rule, no port for CONNECT.
+    /// Records alone: no rule, no port for CONNECT, the built-in ip_allow.
     #[must_use]
     pub fn of(records: Records) -> Self {
         Self {
@@ -53,7 +55,7 @@ impl SnapshotParts {
 }
 
 impl Snapshot {
-    /// The snapshot of what the files say, with the built-in ip_allow.
+    /// The snapshot of what the files say.
     #[must_use]
     pub fn new(generation: u64, parts: SnapshotParts) -> Self {
         // The table of records has checked it; were it not so, nobody may.
@@ -66,14 +68,8 @@ impl Snapshot {
             records: Arc::new(parts.records),
             connect_ports: parts.connect_ports,
             remap: parts.remap,
-            ip_allow: IpAllow::default(),
+            ip_allow: parts.ip_allow,
             forward,
         }
-    }
-
-    /// The same with the rules of an ip_allow file.
-    #[must_use]
-    pub fn with_ip_allow(self, ip_allow: IpAllow) -> Self {
-        Self { ip_allow, ..self }
     }
 }

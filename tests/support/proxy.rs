@@ -46,8 +46,11 @@ impl Proxy {
     pub(crate) fn with_ip_allow(records: &str, remap: &str, ip_allow: &str) -> Self {
         let (file, findings) = ip_allow::parse("ip_allow.yaml", ip_allow.as_bytes());
         assert_eq!(findings.errors, []);
-        let snapshot = snapshot(records, remap).with_ip_allow(IpAllow::new(&file));
-        Self::running(snapshot, Box::new(|shared| shared))
+        let parts = SnapshotParts {
+            ip_allow: IpAllow::new(&file),
+            ..parts(records, remap)
+        };
+        Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
     }
 
     /// A proxy with this snapshot, and shared things as `adapt` makes them.
@@ -140,6 +143,7 @@ pub(crate) fn parts(records: &str, remap: &str) -> SnapshotParts {
         records,
         remap: table,
         connect_ports,
+        ip_allow: IpAllow::default(),
     }
 }
 
