@@ -144,7 +144,7 @@ impl Cache {
         let gone = self.invalidate(key);
         self.counters.remove(gone.found);
         if !gone.known_everywhere {
-            self.thread.free_later(key.hash());
+            self.thread.free_later(key.hash(), gone.epoch);
         }
     }
 
@@ -238,6 +238,14 @@ impl Cache {
         let _slot = self.slots.lock(hash);
         if home.stripe.holds(hash, home.entry) {
             self.ram.insert(hash, Arc::new(stored.compact(chunks)));
+        }
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        for entry in &*self.spans.lock() {
+            entry.let_go();
         }
     }
 }

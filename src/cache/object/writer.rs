@@ -64,8 +64,9 @@ impl ObjectWriter {
     /// place of what was stored under its key before.
     ///
     /// # Errors
-    /// Why it is not stored; readers find what they found before, or nothing
-    /// if the key was invalidated.
+    /// Why it is not stored. `Backlog` and the like leave nothing under the key
+    /// rather than an older version; what is refused for its own sake
+    /// (`WrongLength`, `Invalidated`, `Aborted`) changes nothing.
     pub fn commit(mut self) -> Result<(), NotStored> {
         let outcome = self.finish();
         self.cache.count_write(outcome);

@@ -254,6 +254,7 @@ impl Cache {
     fn forget(&self, path: &Path, why: &str) {
         for entry in &mut *self.spans.lock() {
             if entry.options.path == path {
+                entry.let_go();
                 entry.state = Err(why.to_owned());
             }
         }

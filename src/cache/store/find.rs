@@ -2,8 +2,9 @@
 
 use super::Cache;
 use crate::cache::CacheKey;
+use crate::cache::format::object::ObjectContent;
 use crate::cache::object::{Hit, Miss, Stored};
-use crate::cache::volume::{LiveStripe, Located};
+use crate::cache::volume::{LiveStripe, Located, Written};
 use std::sync::Arc;
 
 impl Cache {
@@ -28,6 +29,24 @@ impl Cache {
         Err(reason)
     }
 
+    /// Frees the heads under `hash` whose fills began before `epoch`, wherever
+    /// they are; the batches that will say so. For a rule of an earlier run:
+    /// what was stored since it was made stays.
+    pub(super) async fn free_dead(&self, hash: u128, epoch: u64) -> Vec<Written> {
+        let mut waits = Vec::new();
+        for stripe in self.volume.stripes() {
+            let accept = |located: Located| {
+                let content = ObjectContent::decode(&located.fragment.meta).ok()?;
+                (content.epoch < epoch).then_some(located.place.entry)
+            };
+            // What can't be read can't be served either.
+            if let Ok(entry) = stripe.find(hash, accept).await {
+                waits.extend(stripe.free_entry(hash, entry));
+            }
+        }
+        waits
+    }
+
     async fn read_stripe(&self, stripe: &Arc<LiveStripe>, key: &CacheKey) -> Result<Hit, Miss> {
         let accept = |located: Located| {
             let suspect = located.place.suspect;
@@ -36,6 +55,9 @@ impl Cache {
         };
         let (stored, suspect) = stripe.find(key.hash(), accept).await?;
         if self.rules.kills(key.hash(), stored.epoch) {
+            if let Some(home) = &stored.home {
+                stripe.free_entry(key.hash(), home.entry);
+            }
             return Err(Miss::Invalidated);
         }
         if let Some(fragments) = &stored.fragments

@@ -132,14 +132,6 @@ impl Cache {
         }
     }
 
-    /// Frees what every stripe holds under `hash`; for the rules of an earlier
-    /// run, of which the place is not known.
-    pub(super) fn free_everywhere(&self, hash: u128) -> Vec<Written> {
-        let _slot = self.slots.lock(hash);
-        let stripes = self.volume.stripes();
-        stripes.iter().filter_map(|s| s.free(hash)).collect()
-    }
-
     /// Gives the heads a place that have waited for it long enough.
     pub(super) fn place_deferred(&self) {
         let ready: Vec<u128> = {
@@ -196,9 +188,12 @@ impl Cache {
             return self.admit_or_drop(hash, stored);
         }
         let home = append(&stored, &target, copy_of).inspect_err(|_| {
-            // What the key had before is no longer what the origin says.
-            self.ram.remove(hash);
-            target.free(hash);
+            // What a new object was to replace is not what the origin says
+            // any more; a copy that only was to get a newer head still is.
+            if copy_of.is_none() {
+                self.ram.remove(hash);
+                target.free(hash);
+            }
         })?;
         self.admit_or_drop(hash, Arc::new(stored.with_home(Some(home))))
     }

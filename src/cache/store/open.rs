@@ -43,6 +43,16 @@ pub(super) struct SpanEntry {
     pub(super) state: Result<Arc<LiveSpan>, String>,
 }
 
+impl SpanEntry {
+    /// Parts the span from its stripes, so that the device closes as soon as
+    /// nobody reads it any more.
+    pub(super) fn let_go(&self) {
+        if let Ok(live) = &self.state {
+            live.set_stripes(Vec::new());
+        }
+    }
+}
+
 /// What stripes need beside their span.
 pub(super) struct Shared<'a> {
     pub(super) options: &'a CacheOptions,

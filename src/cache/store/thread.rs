@@ -12,6 +12,7 @@ use std::sync::Weak;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 /// Time between two looks at the stripes.
@@ -23,7 +24,10 @@ enum Job {
         gone: Gone,
         done: oneshot::Sender<Result<(), PurgeError>>,
     },
-    FreeLater(u128),
+    FreeLater {
+        key: u128,
+        epoch: u64,
+    },
     Stop(oneshot::Sender<()>),
 }
 
@@ -31,9 +35,12 @@ enum Job {
 #[derive(Debug)]
 struct Unfinished {
     key: u128,
-    /// The rule to forget when it is.
-    epoch: Option<u64>,
-    /// Batches to wait for; `None` until every stripe has been read.
+    /// What began before is dead.
+    epoch: u64,
+    /// Whether the state directory holds it, until it is finished.
+    durable: bool,
+    /// Batches to wait for; `None` until every stripe has been read and
+    /// searched for what is dead.
     waits: Option<Vec<Written>>,
 }
 
@@ -63,16 +70,21 @@ impl CacheThread {
         let (send, jobs) = channel();
         let unfinished = unfinished.iter().map(|(key, epoch)| Unfinished {
             key: *key,
-            epoch: Some(*epoch),
+            epoch: *epoch,
+            durable: true,
             waits: None,
         });
-        let mut work = Work {
-            cache,
-            state,
-            unfinished: unfinished.collect(),
-        };
+        let unfinished = unfinished.collect();
         let thread = std::thread::Builder::new().name("strata-cache".into());
-        let started = thread.spawn(move || work.run(&jobs));
+        let started = Builder::new_current_thread().build().and_then(|waiting| {
+            let mut work = Work {
+                cache,
+                state,
+                unfinished,
+                waiting,
+            };
+            thread.spawn(move || work.run(&jobs))
+        });
         if let Err(error) = &started {
             tracing::error!(%error, "the cache's thread can't be started: no purge is durable");
         }
@@ -90,9 +102,9 @@ impl CacheThread {
         wait.await.unwrap_or(Err(PurgeError::Closed))
     }
 
-    /// Frees a key in every stripe once all have been read.
-    pub(super) fn free_later(&self, key: u128) {
-        self.send(Job::FreeLater(key));
+    /// Frees what a key had before `epoch`, once every stripe has been read.
+    pub(super) fn free_later(&self, key: u128, epoch: u64) {
+        self.send(Job::FreeLater { key, epoch });
     }
 
     /// Ends the thread, after the jobs that were given to it before.
@@ -118,6 +130,8 @@ struct Work {
     cache: Weak<Cache>,
     state: State,
     unfinished: Vec<Unfinished>,
+    /// To wait for reads; no request runs on it.
+    waiting: Runtime,
 }
 
 impl Work {
@@ -129,9 +143,10 @@ impl Work {
                     drop(done.send(self.purge(key, gone)));
                     continue;
                 }
-                Ok(Job::FreeLater(key)) => self.unfinished.push(Unfinished {
+                Ok(Job::FreeLater { key, epoch }) => self.unfinished.push(Unfinished {
                     key,
-                    epoch: None,
+                    epoch,
+                    durable: false,
                     waits: None,
                 }),
                 Ok(Job::Stop(done)) => {
@@ -152,7 +167,8 @@ impl Work {
         let durable = self.state.begin_purge(key, gone.epoch);
         self.unfinished.push(Unfinished {
             key,
-            epoch: Some(gone.epoch),
+            epoch: gone.epoch,
+            durable: true,
             waits: gone.known_everywhere.then_some(gone.waits),
         });
         durable.map_err(|error| PurgeError::State(error.to_string()))
@@ -180,20 +196,21 @@ impl Work {
 
     /// Forgets the rules whose free rows are written.
     fn finish(&mut self, cache: &Cache) {
-        let loaded = cache.is_all_loaded();
-        for unfinished in &mut self.unfinished {
-            if loaded && unfinished.waits.is_none() {
-                unfinished.waits = Some(cache.free_everywhere(unfinished.key));
+        if cache.is_all_loaded() {
+            for unfinished in &mut self.unfinished {
+                if unfinished.waits.is_none() {
+                    let dead = cache.free_dead(unfinished.key, unfinished.epoch);
+                    unfinished.waits = Some(self.waiting.block_on(dead));
+                }
             }
         }
         let state = &self.state;
         self.unfinished.retain(|unfinished| {
-            let Some(waits) = &unfinished.waits else {
-                return true;
-            };
-            let done = waits.iter().all(Written::is_done);
-            if let Some(epoch) = unfinished.epoch.filter(|_| done)
-                && let Err(error) = state.end_purge(unfinished.key, epoch)
+            let waits = unfinished.waits.as_ref();
+            let done = waits.is_some_and(|waits| waits.iter().all(Written::is_done));
+            if done
+                && unfinished.durable
+                && let Err(error) = state.end_purge(unfinished.key, unfinished.epoch)
             {
                 tracing::error!(%error, "a finished purge could not be forgotten");
             }

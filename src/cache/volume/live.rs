@@ -238,6 +238,22 @@ impl LiveStripe {
         })
     }
 
+    /// Frees one entry of the key; the batch that says so, if it was there.
+    pub(in crate::cache) fn free_entry(
+        self: &Arc<Self>,
+        key: u128,
+        entry: DirEntry,
+    ) -> Option<Written> {
+        let core = self.core.get()?;
+        let now = self.now();
+        let freed = core.stripe.lock().free_entry(now, key, entry);
+        self.drive();
+        (freed.entries > 0).then(|| Written {
+            stripe: Arc::clone(self),
+            sequence: freed.sequence,
+        })
+    }
+
     /// Adds its figures to those of its span.
     pub(in crate::cache) fn add_to(&self, status: &mut SpanStatus) {
         let Some(core) = self.core.get() else {
@@ -308,14 +324,6 @@ impl LiveStripe {
                 Miss::ReadError
             }
             FragmentError::Overtaken(_) | FragmentError::OtherKey => Miss::Overtaken,
-        }
-    }
-
-    fn free_entry(self: &Arc<Self>, key: u128, entry: DirEntry) {
-        if let Some(core) = self.core.get() {
-            let now = self.now();
-            core.stripe.lock().free_entry(now, key, entry);
-            self.drive();
         }
     }
 }

@@ -6,9 +6,10 @@ use crate::cache::options::SpanOptions;
 use crate::cache::span::Span;
 use crate::cache::tier::SpanTier;
 use crate::device::Device;
+use parking_lot::Mutex;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// An open span.
 pub(in crate::cache) struct LiveSpan {
@@ -18,7 +19,7 @@ pub(in crate::cache) struct LiveSpan {
     /// Bytes of the span.
     pub(in crate::cache) bytes: u64,
     pub(super) device: Arc<dyn Device>,
-    stripes: OnceLock<Vec<Arc<LiveStripe>>>,
+    stripes: Mutex<Vec<Arc<LiveStripe>>>,
     offline: AtomicBool,
     errors: AtomicU64,
     errors_max: u64,
@@ -41,22 +42,22 @@ impl LiveSpan {
             tier: span.tier(),
             bytes: span.content.size,
             device: Arc::clone(&span.device),
-            stripes: OnceLock::new(),
+            stripes: Mutex::default(),
             offline: AtomicBool::new(false),
             errors: AtomicU64::new(0),
             errors_max: u64::from(errors_max),
         }
     }
 
-    /// Says which stripes lie on it; the first word holds.
+    /// Says which stripes lie on it. They hold the span and the span holds
+    /// them: whoever lets the span go takes them away again.
     pub(in crate::cache) fn set_stripes(&self, stripes: Vec<Arc<LiveStripe>>) {
-        // Set once, at opening, by the one who made the span.
-        drop(self.stripes.set(stripes));
+        *self.stripes.lock() = stripes;
     }
 
     /// The stripes on it.
     pub(in crate::cache) fn stripes(&self) -> Vec<Arc<LiveStripe>> {
-        self.stripes.get().cloned().unwrap_or_default()
+        self.stripes.lock().clone()
     }
 
     /// Whether it is in use.

@@ -1,0 +1,116 @@
+//! `kill -9` at random moments: what was written is there afterwards, byte for
+//! byte; what was replaced, removed or purged is not.
+//!
+//! Rounds: 8, or as many as `STRATA_CRASH_ROUNDS` says. The seed of a run is
+//! printed when it fails; `STRATA_CRASH_SEED` runs it again, though the moment
+//! of the kill is the system's.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod history;
+mod writer;
+
+use history::{History, Verdict};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use strata::base::prng::{Prng, system_u64};
+use strata::cache::Cache;
+
+/// Lines of progress after which the writer is killed, at most.
+const LONGEST: u64 = 40;
+
+#[test]
+fn a_killed_cache_loses_nothing_written_and_brings_nothing_back() {
+    let seed = number("STRATA_CRASH_SEED").unwrap_or_else(system_u64);
+    let rounds = number("STRATA_CRASH_ROUNDS").unwrap_or(8);
+    let dir = tempfile::tempdir().unwrap();
+    let mut prng = Prng::seeded(seed);
+    let mut history = History::starting_with(prng.next_u64());
+    for round in 0..rounds {
+        let lines = 1 + prng.below(LONGEST);
+        run_and_kill(dir.path(), &mut history, lines);
+        let cache = writer::open(dir.path());
+        let checked = runtime().block_on(check(&cache, &history));
+        if let Err(why) = checked {
+            panic!("seed {seed}, round {round}: {why}");
+        }
+        history.go_on_behind();
+        close(cache, dir.path());
+    }
+}
+
+/// The process that is killed; started by the test above.
+#[test]
+#[ignore = "is run as a process of its own by the test above"]
+fn writer_process() {
+    let Some(dir) = std::env::var_os("STRATA_CRASH_DIR") else {
+        return;
+    };
+    let seed = number("STRATA_CRASH_OPS").unwrap();
+    let from = number("STRATA_CRASH_FROM").unwrap();
+    let cache = writer::open(Path::new(&dir));
+    runtime().block_on(writer::work(&cache, seed, from));
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+}
+
+/// Starts the writer, takes down what it says, and kills it after `lines`
+/// lines.
+fn run_and_kill(dir: &Path, history: &mut History, lines: u64) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["writer_process", "--exact", "--ignored", "--nocapture"])
+        .env("STRATA_CRASH_DIR", dir)
+        .env("STRATA_CRASH_OPS", history.seed().to_string())
+        .env("STRATA_CRASH_FROM", history.from().to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let progress = said.map_while(Result::ok);
+    let progress = progress.filter(|line| line.contains("at "));
+    for line in progress.take(usize::try_from(lines).unwrap()) {
+        history.hear(&line);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Every key's state against what the history allows.
+async fn check(cache: &Cache, history: &History) -> Result<(), String> {
+    cache.loaded().await;
+    let mut hits = 0;
+    for key in 0..history::KEYS {
+        let found = writer::version_of(cache, key).await?;
+        hits += u64::from(found.is_some());
+        let verdict = history.judge(key, found);
+        if verdict != Verdict::Right {
+            return Err(format!("key {key} has {found:?}: {verdict:?}"));
+        }
+    }
+    if hits == 0 && history.heard() {
+        return Err("nothing is left at all".to_owned());
+    }
+    Ok(())
+}
+
+/// Lets the cache go without a stop, and waits until its files are free.
+fn close(cache: Arc<Cache>, dir: &Path) {
+    let mut held = cache;
+    while let Err(again) = Arc::try_unwrap(held).map(drop) {
+        held = again;
+        std::thread::yield_now();
+    }
+    for span in writer::SPANS {
+        let file = std::fs::File::open(dir.join(span)).unwrap();
+        file.lock().unwrap();
+    }
+}
