@@ -1,0 +1,183 @@
+//! The cache on raw loop devices; needs root and losetup.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod loop_device;
+
+use bytes::Bytes;
+use loop_device::{LoopDevice, backing_file, make_ext4};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use strata::base::clock::SystemClock;
+use strata::cache::{
+    Cache, CacheKey, CacheOptions, NewObject, NotStored, ObjectKind, RamOptions, Readiness,
+    SpanOptions, SpanOutcome, SpanReport, SpanTier, Tier,
+};
+use strata::metrics::{Metric, Registry};
+
+/// Bytes of a device.
+const SIZE: u64 = 128 << 20;
+
+struct Running {
+    cache: Arc<Cache>,
+    registry: Arc<Registry>,
+    reports: Vec<SpanReport>,
+}
+
+/// A cache on a device, fast tier, whose RAM cache takes nothing.
+async fn start(device: &Path, state: &Path) -> Running {
+    let options = CacheOptions {
+        spans: vec![SpanOptions {
+            tier: Some(SpanTier::Fast),
+            ..SpanOptions::at(device)
+        }],
+        state_dir: Some(state.to_owned()),
+        ram: RamOptions {
+            cutoff: 1,
+            ..RamOptions::default()
+        },
+        ..CacheOptions::default()
+    };
+    let registry = Registry::new();
+    let (cache, reports) = Cache::open(options, Arc::new(SystemClock::new()), &registry);
+    cache.loaded().await;
+    Running {
+        cache,
+        registry,
+        reports,
+    }
+}
+
+fn key(n: usize) -> CacheKey {
+    CacheKey::of_url(format!("http://device/{n}"))
+}
+
+fn body(n: usize) -> Bytes {
+    let word = format!("{n} ");
+    word.bytes()
+        .cycle()
+        .take(1000 + n * 37)
+        .collect::<Vec<u8>>()
+        .into()
+}
+
+fn store(cache: &Arc<Cache>, n: usize) -> Result<(), NotStored> {
+    let mut writer = cache.writer(NewObject {
+        key: key(n),
+        kind: ObjectKind::Object,
+        meta: Bytes::from_static(b"head"),
+        body_len: None,
+        epoch: cache.epoch(),
+    })?;
+    writer.push(&body(n))?;
+    writer.commit()
+}
+
+async fn holds(cache: &Cache, n: usize) -> bool {
+    let Ok(hit) = cache.read(&key(n)).await else {
+        return false;
+    };
+    assert_eq!(hit.tier, Tier::Fast);
+    hit.body.whole().unwrap().concat() == body(n)
+}
+
+#[tokio::test]
+async fn a_raw_device_keeps_its_objects_under_another_loop_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let backing = backing_file(dir.path(), "disk", SIZE);
+    let first_device = LoopDevice::over(&backing);
+    let running = start(first_device.path(), dir.path()).await;
+    assert!(matches!(
+        running.reports[0].outcome,
+        SpanOutcome::Used {
+            formatted: true,
+            ..
+        }
+    ));
+    for n in 0..300 {
+        store(&running.cache, n).unwrap();
+    }
+    running.cache.shutdown().await;
+    drop(running);
+    // Holding the first number makes the second device get another.
+    let other = backing_file(dir.path(), "other", SIZE);
+    let first_path = first_device.path().to_owned();
+    drop(first_device);
+    let _taken = LoopDevice::over(&other);
+    let second_device = LoopDevice::over(&backing);
+    assert_ne!(second_device.path(), first_path);
+    let again = start(second_device.path(), dir.path()).await;
+    for n in 0..300 {
+        assert!(holds(&again.cache, n).await, "{n}");
+    }
+    assert_eq!(again.registry.get(Metric::CacheSsdReadSuccess), 300);
+    assert_eq!(again.registry.get(Metric::CacheReadSuccess), 300);
+    again.cache.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let backing = backing_file(dir.path(), "disk", SIZE);
+    make_ext4(&backing);
+    let before = hash(&backing);
+    let device = LoopDevice::over(&backing);
+    let running = start(device.path(), dir.path()).await;
+    let SpanOutcome::Refused(why) = &running.reports[0].outcome else {
+        panic!("the device was taken");
+    };
+    let cure = format!(
+        "traffic_ctl storage init {} --force",
+        device.path().display()
+    );
+    assert!(why.contains("ext4") && why.contains(&cure), "{why}");
+    assert_eq!(running.cache.readiness(), Readiness::NoSpan);
+    assert_eq!(store(&running.cache, 1), Err(NotStored::NoSpan));
+    running.cache.shutdown().await;
+    drop(running);
+    drop(device);
+    assert_eq!(hash(&backing), before);
+}
+
+#[tokio::test]
+async fn a_mounted_device_is_refused_though_it_were_ours_to_take() {
+    let dir = tempfile::tempdir().unwrap();
+    let backing = backing_file(dir.path(), "disk", SIZE);
+    let device = LoopDevice::over(&backing);
+    // Whoever opens it exclusively stands for a mount.
+    let first = start(device.path(), dir.path()).await;
+    let state = tempfile::tempdir().unwrap();
+    let second = start(device.path(), state.path()).await;
+    let SpanOutcome::Refused(why) = &second.reports[0].outcome else {
+        panic!("the device was taken twice");
+    };
+    assert!(why.contains("EBUSY") && why.contains("unmount"), "{why}");
+    second.cache.shutdown().await;
+    first.cache.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_device_is_taken_over_by_force_and_then_taken_into_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let backing = backing_file(dir.path(), "disk", SIZE);
+    make_ext4(&backing);
+    let device = LoopDevice::over(&backing);
+    let running = start(device.path(), dir.path()).await;
+    assert!(running.cache.init(device.path(), false).is_err());
+    running.cache.init(device.path(), true).unwrap();
+    running.cache.online(device.path()).unwrap();
+    running.cache.loaded().await;
+    store(&running.cache, 1).unwrap();
+    assert!(holds(&running.cache, 1).await);
+    running.cache.offline(device.path()).await.unwrap();
+    assert!(!holds(&running.cache, 1).await);
+    running.cache.shutdown().await;
+}
+
+/// A hash of all of a file.
+fn hash(path: &Path) -> u128 {
+    let mut bytes = Vec::new();
+    File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
+    xxhash_rust::xxh3::xxh3_128(&bytes)
+}
