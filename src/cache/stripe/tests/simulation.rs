@@ -24,7 +24,7 @@ use crate::cache::format::to_u64;
 use std::collections::HashMap;
 
 const KEYS: u64 = 60;
-const STEPS: u64 = 700;
+const STEPS: u64 = 1500;
 const SEEDS: u64 = 64;
 
 /// What was done to a key: a store of a version, or a free (no version).
@@ -75,8 +75,8 @@ fn hash(key: u64) -> u128 {
 /// The body of a version: it tells its key and version, and fills the rest.
 fn content(key: u64, version: u64) -> Bytes {
     let mut prng = Prng::seeded(version);
-    let scale = 1 << (prng.below(8) * 2);
-    let length = to_usize(16 + prng.below(scale) * 3);
+    let scale = 1 << (prng.below(6) * 3 + 2);
+    let length = to_usize(16 + prng.below(scale));
     let mut bytes = Vec::with_capacity(length);
     bytes.extend_from_slice(&key.to_le_bytes());
     bytes.extend_from_slice(&version.to_le_bytes());
