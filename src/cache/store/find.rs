@@ -8,25 +8,29 @@ use crate::cache::volume::{LiveStripe, Located, Written};
 use std::sync::Arc;
 
 impl Cache {
-    /// The first stripe's answer that is a copy; else the most telling reason.
+    /// The first stripe's answer that is a copy in no doubt; else a suspect
+    /// one; else the most telling reason.
     pub(super) async fn read_devices(&self, key: &CacheKey) -> Result<Hit, Miss> {
         let mut reason = Miss::Absent;
         if !self.options.spans.is_empty() && self.volume.is_empty() {
             return Err(Miss::NoSpan);
         }
+        let mut doubtful = None;
         let holders = self.volume.holders(key.place());
         for stripe in holders.iter() {
             if !stripe.is_loaded() {
                 reason = Miss::NotReady;
             } else if stripe.may_hold(key.hash()) {
                 match self.read_stripe(stripe, key).await {
-                    Ok(hit) => return Ok(hit),
+                    Ok(hit) if !hit.suspect => return Ok(hit),
+                    // What was away may be old: another stripe's copy is not.
+                    Ok(hit) => doubtful = doubtful.or(Some(hit)),
                     Err(Miss::Absent) => {}
                     Err(miss) => reason = miss,
                 }
             }
         }
-        Err(reason)
+        doubtful.ok_or(reason)
     }
 
     /// Frees the heads under `hash` whose fills began before `epoch`, wherever

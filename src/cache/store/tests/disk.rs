@@ -11,25 +11,25 @@ use std::path::PathBuf;
 const DISK: usize = 40 << 20;
 
 /// A machine: disks and a state directory that outlive the cache on them.
-struct Machine {
-    disks: Vec<(SpanTier, Arc<MemDisk>)>,
+pub(super) struct Machine {
+    pub(super) disks: Vec<(SpanTier, Arc<MemDisk>)>,
     state: tempfile::TempDir,
-    ram: RamOptions,
+    pub(super) ram: RamOptions,
 }
 
 /// A cache on a machine.
-struct Running {
-    cache: Arc<Cache>,
-    registry: Arc<Registry>,
+pub(super) struct Running {
+    pub(super) cache: Arc<Cache>,
+    pub(super) registry: Arc<Registry>,
     reports: Vec<SpanReport>,
 }
 
-fn path(n: usize) -> PathBuf {
+pub(super) fn path(n: usize) -> PathBuf {
     PathBuf::from(format!("/dev/mem{n}"))
 }
 
 impl Machine {
-    fn with(tiers: &[SpanTier]) -> Self {
+    pub(super) fn with(tiers: &[SpanTier]) -> Self {
         Self {
             disks: tiers.iter().map(|t| (*t, MemDisk::blank(DISK))).collect(),
             state: tempfile::tempdir().unwrap(),
@@ -40,7 +40,7 @@ impl Machine {
         }
     }
 
-    async fn start(&self) -> Running {
+    pub(super) async fn start(&self) -> Running {
         let running = self.start_now();
         running.cache.loaded().await;
         running
@@ -79,7 +79,7 @@ impl Machine {
 
 impl Running {
     /// The end without a stop: what was not written is lost.
-    fn kill(self) {
+    pub(super) fn kill(self) {
         let mut cache = self.cache;
         // The cache's thread may be looking at it just now.
         while let Err(held) = Arc::try_unwrap(cache).map(drop) {
@@ -88,7 +88,7 @@ impl Running {
         }
     }
 
-    fn counts(&self) -> [u64; 4] {
+    pub(super) fn counts(&self) -> [u64; 4] {
         [
             Metric::CacheReadSuccess,
             Metric::CacheRamReadSuccess,
@@ -99,12 +99,12 @@ impl Running {
     }
 }
 
-fn text(n: u32, len: usize) -> Vec<u8> {
+pub(super) fn text(n: u32, len: usize) -> Vec<u8> {
     let word = n.to_le_bytes();
     word.iter().copied().cycle().take(len).collect()
 }
 
-async fn all(hit: &mut Hit) -> Vec<u8> {
+pub(super) async fn all(hit: &mut Hit) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(piece) = hit.body.next().await.unwrap() {
         body.extend_from_slice(&piece);

@@ -1,6 +1,8 @@
 //! The façade's promises, in RAM alone.
 
 mod disk;
+mod faults;
+mod files;
 
 use super::*;
 use crate::base::clock::ManualClock;

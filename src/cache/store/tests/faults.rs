@@ -1,0 +1,133 @@
+//! Damage anywhere, at any time, costs hits and nothing else; threads at once.
+
+use super::disk::{Machine, all, text};
+use super::*;
+use crate::base::prng::Prng;
+use crate::cache::tier::SpanTier;
+
+const OBJECTS: u32 = 150;
+
+/// Reads every object; how many are there. A wrong byte ends the test.
+async fn right_hits(cache: &Cache) -> usize {
+    let mut hits = 0;
+    for n in 0..OBJECTS {
+        if let Ok(mut hit) = cache.read(&key(n)).await {
+            assert!(all(&mut hit).await == text(n, 8000), "{n}");
+            hits += 1;
+        }
+    }
+    hits
+}
+
+fn fill(cache: &Arc<Cache>) {
+    for n in 0..OBJECTS {
+        store(cache, &key(n), &text(n, 8000)).unwrap();
+    }
+}
+
+/// Overwrites `count` blocks of 4 KiB between the span's ends with noise.
+fn damage(machine: &Machine, prng: &mut Prng, count: usize) {
+    machine.disks[0].1.edit(|bytes| {
+        let last = u64::try_from(bytes.len() / 4096).unwrap() - 256;
+        for _ in 0..count {
+            // The first MiB of headers, rings and pages as often as the rest.
+            let block = if prng.below(2) == 0 {
+                256 + prng.below(last - 256)
+            } else {
+                256 + prng.below(1600)
+            };
+            let at = usize::try_from(block * 4096).unwrap();
+            for word in bytes[at..at + 4096].chunks_exact_mut(8) {
+                word.copy_from_slice(&prng.next_u64().to_le_bytes());
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn noise_in_any_block_while_stopped_or_running_never_gives_a_wrong_byte() {
+    let mut prng = Prng::seeded(42);
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    for round in 0..12 {
+        let running = machine.start().await;
+        right_hits(&running.cache).await;
+        fill(&running.cache);
+        running.cache.sync().await;
+        assert!(right_hits(&running.cache).await > 140, "round {round}");
+        damage(&machine, &mut prng, 60);
+        right_hits(&running.cache).await;
+        if round % 2 == 0 {
+            running.cache.shutdown().await;
+        }
+        running.kill();
+        damage(&machine, &mut prng, 60);
+    }
+    let running = machine.start().await;
+    fill(&running.cache);
+    assert_eq!(right_hits(&running.cache).await, 150);
+}
+
+#[tokio::test]
+async fn a_span_whose_two_stripe_headers_are_gone_begins_anew() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    fill(&running.cache);
+    running.cache.shutdown().await;
+    running.kill();
+    machine.disks[0].1.edit(|bytes| {
+        let end = bytes.len() - (1 << 20);
+        bytes[1 << 20..(1 << 20) + 4096].fill(9);
+        bytes[end - 8192..end].fill(9);
+    });
+    let running = machine.start().await;
+    assert_eq!(right_hits(&running.cache).await, 0);
+    fill(&running.cache);
+    assert_eq!(right_hits(&running.cache).await, 150);
+}
+
+#[test]
+fn threads_that_read_store_and_remove_at_once_see_whole_versions_only() {
+    let machine = Machine::with(&[SpanTier::Fast, SpanTier::Capacity]);
+    let waiting = || {
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+    };
+    let running = waiting().block_on(machine.start());
+    running.cache.set_ram_cutoff(4000);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let cache = Arc::clone(&running.cache);
+            scope.spawn(move || waiting().block_on(work(&cache, thread)));
+        }
+    });
+    let [reads, ram, ssd, disk] = running.counts();
+    assert_eq!(reads, ram + ssd + disk);
+    assert!(ram > 0 && disk > 0, "{ram} {ssd} {disk}");
+    assert_eq!(running.registry.get(Metric::CacheWriteActive), 0);
+    assert_eq!(running.registry.get(Metric::CacheReadActive), 0);
+}
+
+/// A body says which version it is in every word.
+async fn work(cache: &Arc<Cache>, thread: u64) {
+    let mut prng = Prng::seeded(thread);
+    for turn in 0..400 {
+        let n = u32::try_from(prng.below(40)).unwrap();
+        match prng.below(8) {
+            0 => cache.remove(&key(n)),
+            1..=3 => {
+                let len = usize::try_from(8 + prng.below(1000) * 8).unwrap();
+                let stored = store(cache, &key(n), &text(turn, len));
+                let known = [Ok(()), Err(NotStored::Invalidated), Err(NotStored::Backlog)];
+                assert!(known.contains(&stored), "{stored:?}");
+            }
+            _ => {
+                if let Ok(mut hit) = cache.read(&key(n)).await {
+                    let body = all(&mut hit).await;
+                    let version = u32::from_le_bytes(body[..4].try_into().unwrap());
+                    assert!(body == text(version, body.len()), "{n}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The façade over file spans: leaving, returning, clearing.
+
+use super::*;
+use crate::cache::inspect::{SpanOutcome, SpanState};
+use crate::cache::options::SpanOptions;
+use crate::cache::tier::SpanTier;
+use std::path::{Path, PathBuf};
+
+fn spans(dir: &Path) -> [PathBuf; 2] {
+    [dir.join("one"), dir.join("two")]
+}
+
+async fn start(dir: &Path, clear: bool) -> (Arc<Cache>, Vec<SpanReport>) {
+    let span = |path: PathBuf| SpanOptions {
+        size: Some(40 << 20),
+        tier: Some(SpanTier::Capacity),
+        ..SpanOptions::at(path)
+    };
+    let options = CacheOptions {
+        spans: spans(dir).map(span).to_vec(),
+        state_dir: Some(dir.to_owned()),
+        ram: RamOptions {
+            cutoff: 1,
+            ..RamOptions::default()
+        },
+        threads_per_disk: 2,
+        clear,
+        ..CacheOptions::default()
+    };
+    let clock = Arc::new(ManualClock::default());
+    let (cache, reports) = Cache::open(options, clock, &Registry::new());
+    cache.loaded().await;
+    (cache, reports)
+}
+
+/// Stops the cache and waits until its files are free.
+async fn stop(cache: Arc<Cache>, dir: &Path) {
+    cache.shutdown().await;
+    drop(Arc::try_unwrap(cache).unwrap());
+    for path in spans(dir) {
+        std::fs::File::open(path).unwrap().lock().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_span_that_was_away_while_the_site_changed_is_never_believed_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, _] = spans(dir.path());
+    let (cache, _) = start(dir.path(), false).await;
+    for n in 0..60 {
+        store(&cache, &key(n), b"old").unwrap();
+    }
+    cache.offline(&one).await.unwrap();
+    assert!(matches!(
+        cache.status().spans[0].state,
+        SpanState::Offline { .. }
+    ));
+    for n in 0..30 {
+        store(&cache, &key(n), b"new").unwrap();
+    }
+    cache.remove(&key(40));
+    loop {
+        // Its file is free as soon as the last of its threads has ended.
+        match cache.online(&one) {
+            Ok(()) => break,
+            Err(error) => assert!(error.to_string().contains("in use"), "{error}"),
+        }
+    }
+    cache.loaded().await;
+    let mut suspects = 0;
+    for n in 0..60 {
+        let Ok(hit) = cache.read(&key(n)).await else {
+            continue;
+        };
+        suspects += usize::from(hit.suspect);
+        if n < 30 {
+            assert_eq!(body(&hit), b"new", "{n}");
+        }
+        assert!(n != 40 || hit.suspect);
+    }
+    assert!(suspects > 5, "{suspects}");
+    stop(cache, dir.path()).await;
+}
+
+#[tokio::test]
+async fn files_keep_their_objects_over_a_stop_and_lose_them_by_clear() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, _) = start(dir.path(), false).await;
+    for n in 0..60 {
+        store(&cache, &key(n), b"kept").unwrap();
+    }
+    stop(cache, dir.path()).await;
+    let (cache, reports) = start(dir.path(), false).await;
+    for report in &reports {
+        let kept = SpanOutcome::Used {
+            tier: SpanTier::Capacity,
+            bytes: 40 << 20,
+            formatted: false,
+        };
+        assert_eq!(report.outcome, kept);
+    }
+    for n in 0..60 {
+        assert_eq!(body(&cache.read(&key(n)).await.unwrap()), b"kept");
+    }
+    stop(cache, dir.path()).await;
+    let (cache, _) = start(dir.path(), true).await;
+    for n in 0..60 {
+        assert_eq!(cache.read(&key(n)).await.unwrap_err(), Miss::Absent);
+    }
+    stop(cache, dir.path()).await;
+}
