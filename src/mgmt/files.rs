@@ -103,8 +103,7 @@ impl Reader {
 }
 
 /// The finding that a file can't be had, at its first line.
-#[must_use]
-pub fn unreadable(name: &str, why: &dyn std::fmt::Display) -> ConfigError {
+fn unreadable(name: &str, why: &dyn std::fmt::Display) -> ConfigError {
     ConfigError {
         file: name.into(),
         line: 1,

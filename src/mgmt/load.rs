@@ -1,7 +1,7 @@
 //! All configuration files, read and parsed together: usable as a whole, or
 //! every error at once.
 
-use super::files::{Digests, Reader, unreadable};
+use super::files::{Digests, Reader};
 use super::paths::RECORDS_NAME;
 use crate::config::connect_ports::ConnectPorts;
 use crate::config::ip_allow::{self, IpAllowFile};
@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// The file of the spans.
 pub const STORAGE_NAME: &str = "storage.config";
+
+/// The files that are looked for when no record names one.
+const IP_ALLOW_NAMES: [&str; 2] = ["ip_allow.yaml", "ip_allow.config"];
 
 /// The environment variables that may override records.
 pub type Environment = BTreeMap<String, String>;
@@ -112,8 +115,8 @@ fn read_records(
             file
         }
         Ok(None) => {
-            let what = "there is none; every record has its default";
-            found.warnings.push(unreadable(RECORDS_NAME, &what));
+            let what = "there is no such file; every record has its default";
+            found.warnings.push(start_of(RECORDS_NAME).error("", what));
             RecordsFile::default()
         }
         Err(error) => {
@@ -134,8 +137,8 @@ fn read_remap(reader: &Reader, name: &str, found: &mut Findings) -> RemapFile {
             file
         }
         Ok(None) => {
-            let what = "there is none (proxy.config.url_remap.filename)";
-            found.errors.push(unreadable(name, &what));
+            let what = "there is no such file (proxy.config.url_remap.filename)";
+            found.errors.push(start_of(name).error("", what));
             RemapFile::default()
         }
         Err(error) => {
@@ -145,28 +148,52 @@ fn read_remap(reader: &Reader, name: &str, found: &mut Findings) -> RemapFile {
     }
 }
 
-/// Without a file, the built-in rules hold.
+/// The rules of the file that the record names; where it names none of its
+/// own, the 9.x form goes before the 4.2 form. Without a file, the built-in
+/// rules hold.
 fn read_ip_allow(reader: &Reader, name: &str, found: &mut Findings) -> IpAllowFile {
-    let read = reader.read(name).unwrap_or_else(|error| {
-        found.errors.push(error);
-        None
-    });
-    let Some(bytes) = read else {
-        return IpAllowFile::built_in();
-    };
-    let (file, findings) = ip_allow::parse(name, &bytes);
-    found.extend(findings);
-    file
+    let by_default = name == IP_ALLOW_NAMES[0];
+    let names: &[&str] = if by_default { &IP_ALLOW_NAMES } else { &[name] };
+    let mut rules = None;
+    for name in names {
+        let bytes = reader.read(name).unwrap_or_else(|error| {
+            found.errors.push(error);
+            None
+        });
+        match (bytes, &rules) {
+            (None, _) => {}
+            (Some(bytes), None) => {
+                let (file, findings) = ip_allow::parse(name, &bytes);
+                found.extend(findings);
+                rules = Some(file);
+            }
+            (Some(_), Some(_)) => {
+                let what = format!("it is not used, since {} is there", IP_ALLOW_NAMES[0]);
+                found.warnings.push(start_of(name).error("", what));
+            }
+        }
+    }
+    if rules.is_none() && !by_default {
+        let what = "there is no such file (proxy.config.cache.ip_allow.filename); \
+                    the built-in rules hold";
+        found.warnings.push(start_of(name).error("", what));
+    }
+    rules.unwrap_or_else(IpAllowFile::built_in)
+}
+
+/// Where what is missing would stand.
+fn start_of(name: &str) -> Place {
+    Place {
+        file: name.into(),
+        line: 1,
+        column: 1,
+    }
 }
 
 /// Where a record's value stands; a place of its own name if not in the file.
 fn place_of(file: &RecordsFile, name: &str) -> Place {
     let written = file.records.get(name).map(|record| record.place.clone());
-    written.unwrap_or_else(|| Place {
-        file: name.into(),
-        line: 1,
-        column: 1,
-    })
+    written.unwrap_or_else(|| start_of(name))
 }
 
 fn read_ports(records: &Records, file: &RecordsFile, found: &mut Findings) -> PortList {
@@ -187,8 +214,8 @@ fn read_storage(
         None
     });
     if bytes.is_none() {
-        let what = "there is none; the cache is in RAM only";
-        found.warnings.push(unreadable(STORAGE_NAME, &what));
+        let what = "there is no such file; the cache is in RAM only";
+        found.warnings.push(start_of(STORAGE_NAME).error("", what));
     }
     let bytes = bytes.unwrap_or_default();
     let (mut storage, findings) = StorageFile::parse(STORAGE_NAME, &bytes);
@@ -315,6 +342,28 @@ mod tests {
         let (_dir, none) = source(&[("remap.config", "")]);
         let loaded = load(&none, &Running::new()).unwrap();
         assert_eq!(loaded.ip_allow, IpAllowFile::built_in());
+    }
+
+    #[test]
+    fn an_ip_allow_of_the_4_2_form_is_read_unless_the_9_x_form_is_there() {
+        let old = "src_ip=0.0.0.0-255.255.255.255 action=ip_allow method=GET\n";
+        let yaml = "ip_allow:\n  - apply: in\n    ip_addrs: 10.0.0.0/8\n    action: deny\n";
+        let read = |files: &[(&str, &str)]| {
+            let (_dir, source) = source(files);
+            let loaded = load(&source, &Running::new()).unwrap();
+            let place = loaded.ip_allow.rules[0].place.clone().unwrap();
+            (place.file.to_string(), loaded.warnings)
+        };
+        let files = [
+            ("remap.config", ""),
+            ("ip_allow.config", old),
+            ("ip_allow.yaml", yaml),
+        ];
+        assert_eq!(read(&files[..2]).0, "ip_allow.config");
+        let (file, warnings) = read(&files);
+        assert_eq!(file, "ip_allow.yaml");
+        let warned = warnings.iter().any(|w| &*w.file == "ip_allow.config");
+        assert!(warned, "{warnings:?}");
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub fn config_dir(option: Option<PathBuf>, variable: Option<OsString>, working: 
     let variable = variable.filter(|value| !value.is_empty());
     let named = option.or_else(|| variable.map(PathBuf::from));
     if let Some(dir) = named {
-        return working.join(dir);
+        // Collected by its parts, `.` does not stay in every path and message.
+        return working.join(dir).components().collect();
     }
     if working.join(RECORDS_NAME).is_file() {
         return working.to_owned();
@@ -64,8 +65,8 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let here = here.path();
         let variable = Some(OsString::from("/b"));
-        let by_option = config_dir(Some("a".into()), variable.clone(), here);
-        assert_eq!(by_option, here.join("a"));
+        let by_option = config_dir(Some("./a/.".into()), variable.clone(), here);
+        assert_eq!(by_option.as_os_str(), here.join("a").as_os_str());
         assert_eq!(config_dir(None, variable, here), Path::new("/b"));
         assert_eq!(config_dir(None, None, here), Path::new("/etc/strata"));
         std::fs::write(here.join(RECORDS_NAME), "").unwrap();
