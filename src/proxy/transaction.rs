@@ -16,7 +16,7 @@ use super::snapshot::Snapshot;
 use super::tunnel;
 use crate::base::clock::{MonoTime, WallTime};
 use crate::http::target::Target;
-use crate::metrics::Metric;
+use crate::metrics::{Cells, Metric};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use http::{Method, StatusCode};
@@ -94,7 +94,7 @@ impl Asked {
         cells.add(Metric::IncomingRequests, 1);
         cells.add(Metric::CurrentClientTransactions, 1);
         cells.add(Metric::ClientRequestHeadBytes, head.bytes);
-        cells.add(method_metric(&head.method), 1);
+        cells.add(Metric::of_method(head.method.as_str()), 1);
         Self {
             wall: context.shared.clock.wall(),
             mono: context.shared.clock.mono(),
@@ -116,14 +116,16 @@ impl Asked {
 
     fn account(&self, context: &WorkerContext, ended: &Ended) {
         let cells = &context.cells;
+        let took = context.shared.clock.mono().since(self.mono);
         ended.outcome.count(cells);
+        count_ended(cells, ended.status, took);
         cells.add(Metric::ClientResponseHeadBytes, ended.head_bytes);
         cells.add(Metric::ClientResponseBodyBytes, ended.body_bytes);
         cells.sub(Metric::CurrentClientTransactions, 1);
         context.log.write(&Entry {
             ended,
             begun: self.wall,
-            took: context.shared.clock.mono().since(self.mono),
+            took,
             client: self.client,
             method: self.method.as_ref().map_or("-", Method::as_str),
             url: self.url.as_deref().unwrap_or("-"),
@@ -141,19 +143,17 @@ fn shown(target: &Target) -> String {
     }
 }
 
-fn method_metric(method: &Method) -> Metric {
-    match method.as_str() {
-        "GET" => Metric::GetRequests,
-        "HEAD" => Metric::HeadRequests,
-        "POST" => Metric::PostRequests,
-        "PUT" => Metric::PutRequests,
-        "DELETE" => Metric::DeleteRequests,
-        "OPTIONS" => Metric::OptionsRequests,
-        "TRACE" => Metric::TraceRequests,
-        "CONNECT" => Metric::ConnectRequests,
-        "PURGE" => Metric::PurgeRequests,
-        "PUSH" => Metric::PushRequests,
-        _ => Metric::ExtensionMethodRequests,
+/// What every transaction counts, whatever it came to.
+fn count_ended(cells: &Cells, status: u16, took: Duration) {
+    cells.add(Metric::CompletedRequests, 1);
+    let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    cells.add(Metric::TotalTransactionsTime, nanos);
+    if status == 0 {
+        return;
+    }
+    cells.add(Metric::of_status_class(status), 1);
+    if let Some(metric) = Metric::of_status(status) {
+        cells.add(metric, 1);
     }
 }
 

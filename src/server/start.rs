@@ -19,6 +19,7 @@ use crate::config::Findings;
 use crate::config::records::{Records, Running as RunningValues};
 use crate::metrics::Registry;
 use crate::mgmt::load::{self, Loaded, Source};
+use crate::mgmt::paths::RECORDS_NAME;
 use crate::mgmt::socket::SocketError;
 use crate::proxy::Snapshot;
 use arc_swap::ArcSwap;
@@ -125,6 +126,7 @@ pub fn start(options: Options) -> Result<Running, StartError> {
     let cache = open_cache(&source, &loaded, &state, (&clock, &registry))?;
     run_as.give(state.path()).map_err(StartError::Give)?;
     run_as.become_it()?;
+    warn_if_unreadable(&source);
     let opened = Opened {
         options,
         loaded,
@@ -164,6 +166,19 @@ fn run_as(options: &Options, records: &Records) -> Result<RunAs, StartError> {
         RunAs::Unchanged => {}
     }
     Ok(run_as)
+}
+
+/// The user may not be let into a directory that root could read; better to
+/// know at the start than at the first reload.
+fn warn_if_unreadable(source: &Source) {
+    let records = source.path(RECORDS_NAME);
+    match std::fs::File::open(&records) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let file = records.display();
+            tracing::warn!(%file, "proxy.config.admin.user_id can't read this: reloads will fail");
+        }
+        Ok(_) | Err(_) => {}
+    }
 }
 
 fn raise_limits() {

@@ -104,16 +104,21 @@ fn an_unknown_user_refuses_the_start_of_root() {
 }
 
 #[test]
-fn a_request_without_a_rule_is_answered() {
+fn a_request_without_a_rule_is_answered_and_counted() {
     let config = Config::new("");
     let server = config.start();
     let head = "GET / HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
     let answer = exchange(server.port(), head);
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
-    assert_eq!(
-        config
-            .line(&["-r", "proxy.process.http.incoming_requests"])
-            .ok(),
-        "1\n"
-    );
+    for name in [
+        "404_responses",
+        "4xx_responses",
+        "get_requests",
+        "completed_requests",
+    ] {
+        let value = config.line(&["-r", &format!("proxy.process.http.{name}")]);
+        assert_eq!(value.ok(), "1\n", "{name}");
+    }
+    let time = config.line(&["-r", "proxy.process.http.total_transactions_time"]);
+    assert_ne!(time.ok(), "0\n");
 }

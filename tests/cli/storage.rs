@@ -8,7 +8,7 @@ fn spans(config: &Config) -> serde_json::Value {
 }
 
 #[test]
-fn a_span_goes_offline_and_readiness_follows() {
+fn a_span_goes_offline_and_comes_back_and_readiness_follows() {
     let config = Config::new("CONFIG proxy.config.http.wait_for_cache INT 1\n");
     config.write("storage.config", "span 64M tier=fast\n");
     let server = config.start();
@@ -19,6 +19,8 @@ fn a_span_goes_offline_and_readiness_follows() {
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.contains("no configured span is usable"), "{answer}");
     assert_eq!(config.line(&["--offline", "span"]).code(), 1);
+    assert_eq!(config.ctl(&["storage", "online", "span"]).ok(), "");
+    assert_eq!(spans(&config)[0]["state"], "online");
     let unknown = config.ctl(&["storage", "offline", "other"]);
     assert_eq!(unknown.code(), 2);
     assert!(unknown.err().contains("not a span of storage.config"));
