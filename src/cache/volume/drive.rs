@@ -5,6 +5,7 @@ use crate::cache::stripe::{Action, Cause, Completion, Outcome, Plan};
 use crate::device::{DeviceError, Request};
 use crate::metrics::Metric;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 impl LiveStripe {
     /// Starts every I/O that the stripe wants now. Holds no lock while it
@@ -15,8 +16,7 @@ impl LiveStripe {
         }
     }
 
-    /// Brings everything appended so far to the device, and the device's own
-    /// cache to the medium.
+    /// Brings everything appended so far to the device.
     pub(in crate::cache) async fn flush(self: &Arc<Self>) {
         let Some(core) = self.core.get() else {
             return;
@@ -26,13 +26,26 @@ impl LiveStripe {
             .await;
     }
 
-    /// Stops it cleanly: all is on the device on return, and it takes no more.
+    /// Stops it cleanly: all is on the medium on return, and it takes no more.
     pub(in crate::cache) async fn close(self: &Arc<Self>) {
         let Some(core) = self.core.get() else {
             return;
         };
         core.stripe.lock().close();
         self.wait(|| core.stripe.lock().is_closed()).await;
+        self.flush_device().await;
+    }
+
+    /// Brings the device's own cache to the medium.
+    async fn flush_device(&self) {
+        let (send, receive) = oneshot::channel();
+        let done = Box::new(move |ended: Result<(), DeviceError>| {
+            // Who no longer waits for the answer has no need of it.
+            send.send(ended).ok();
+        });
+        self.span.device.submit(Request::Flush { done });
+        // A failure is counted; there is nobody left to do more about it.
+        self.outcome(receive.await.unwrap_or(Err(DeviceError::Closed)));
     }
 
     /// Notes the epoch that later batches carry.
