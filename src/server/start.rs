@@ -210,3 +210,28 @@ fn open_cache(
     }
     Ok(cache)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+
+    #[test]
+    fn a_server_in_this_process_has_ports_of_its_own_and_stops() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("remap.config"), "").unwrap();
+        let records = "CONFIG proxy.config.admin.listen STRING 127.0.0.1:0\n";
+        std::fs::write(dir.path().join("records.config"), records).unwrap();
+        let options = Options {
+            port: Some(0),
+            ..Options::in_process(dir.path())
+        };
+        let running = start(options).unwrap();
+        let port = running.ports[0];
+        assert!(running.admin.is_some());
+        TcpStream::connect(port).unwrap();
+        running.stop().unwrap();
+        assert!(TcpStream::connect(port).is_err());
+        StateDir::lock(&dir.path().join("var")).unwrap();
+    }
+}
