@@ -45,15 +45,14 @@ impl Cache {
     /// a request.
     #[must_use]
     pub fn status(&self) -> CacheStatus {
-        let entries = self.spans.lock();
-        let spans: Vec<SpanStatus> = entries
-            .iter()
-            .map(|entry| match &entry.state {
+        let spans = self.span_rows();
+        let spans: Vec<SpanStatus> = spans
+            .into_iter()
+            .map(|(options, state)| match state {
                 Ok(live) => live.status(),
-                Err(why) => refused(&entry.options, why),
+                Err(why) => refused(&options, &why),
             })
             .collect();
-        drop(entries);
         let used = spans.iter().map(|span| span.entries_used).sum();
         self.counters.set(Metric::CacheDirentriesUsed, used);
         let total = spans.iter().map(|span| span.entries_total).sum();
@@ -222,6 +221,15 @@ impl Cache {
         if !spans.is_empty() {
             self.place_anew();
         }
+    }
+
+    /// The spans, copied out: what reads their directories holds no lock that
+    /// the cache's thread wants.
+    fn span_rows(&self) -> Vec<(SpanOptions, Result<Arc<LiveSpan>, String>)> {
+        let entries = self.spans.lock();
+        let rows = entries.iter();
+        rows.map(|entry| (entry.options.clone(), entry.state.clone()))
+            .collect()
     }
 
     fn span_at(&self, path: &Path) -> Result<Arc<LiveSpan>, SpanCommandError> {
