@@ -10,6 +10,7 @@ use super::source::{Source, SourceError};
 use crate::http::conditional::{self, NOT_MODIFIED_FIELDS, Precondition};
 use crate::http::range;
 use crate::http::stored::StoredHead;
+use crate::http::wire;
 use bytes::Bytes;
 use http::StatusCode;
 use tokio::io::AsyncWrite;
@@ -30,6 +31,13 @@ pub(super) struct Serving<'a> {
     pub(super) status: CacheStatus,
 }
 
+impl Serving<'_> {
+    /// Whether this request fetched it, all of it, just now.
+    fn is_own_fetch(&self) -> bool {
+        self.route != Route::None && self.status.forwarded_status.is_none()
+    }
+}
+
 /// One client to serve.
 pub(super) struct Server<'a, 'c, W> {
     pub(super) ctx: &'a WorkerContext,
@@ -45,7 +53,7 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
     /// The body can't be read, and nothing was sent: a miss.
     pub(super) async fn serve(&mut self, serving: Serving<'_>) -> Result<Ended, SourceError> {
         let mut account = Account::new(serving.outcome, serving.route.clone());
-        let lines = serving.head.field_lines();
+        let lines = self.lines(serving.head);
         account.stored_head(serving.head.status(), content_type(&lines));
         match self.precondition(serving.head) {
             Precondition::Pass => self.content(serving, lines, account).await,
@@ -56,6 +64,22 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
                 Ok(account.failed(self.reply, serving.outcome, failed, detail))
             }
         }
+    }
+
+    /// The stored field lines; where a status has a Location, with the client's
+    /// names for the origin's URLs (reverse_map).
+    fn lines(&self, head: &StoredHead) -> Bytes {
+        let status = head.status();
+        if !status.is_redirection() && status != StatusCode::CREATED {
+            return head.field_lines();
+        }
+        let mut fields = head.header_map();
+        self.routed.rewrite_urls(&mut fields);
+        let mut lines = Vec::new();
+        for (name, value) in &fields {
+            wire::put_field(&mut lines, name, value.as_bytes());
+        }
+        lines.into()
     }
 
     fn precondition(&self, head: &StoredHead) -> Precondition {
@@ -184,8 +208,10 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
     fn begin(&mut self, status: StatusCode, serving: &Serving<'_>) {
         let records = &self.routed.snapshot.records;
         self.reply.begin(status);
-        if records.http_insert_age_in_response != 0 {
-            let age = serving.head.facts().age(self.routed.wall);
+        let age = serving.head.facts().age(self.routed.wall);
+        // Age tells that the response is not first-hand (RFC 9111 5.1).
+        let is_first_hand = serving.is_own_fetch() && age == 0;
+        if records.http_insert_age_in_response != 0 && !is_first_hand {
             self.reply.field_fmt("Age", format_args!("{age}"));
         }
         if records.http_insert_response_via_str != 0 {

@@ -29,6 +29,16 @@ async fn the_second_request_is_a_ram_hit_that_says_so() {
 }
 
 #[tokio::test]
+async fn a_first_hand_response_has_no_age() {
+    local(async {
+        let (proxy, _) = proxy(|_, _| ok("Cache-Control: max-age=60\r\n", "x")).await;
+        assert_eq!(proxy.get("/a", "").await.field("age"), "");
+        assert_eq!(proxy.get("/a", "").await.field("age"), "0");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_early_close_is_cut_for_the_client_and_never_stored() {
     local(async {
         for answer in [
