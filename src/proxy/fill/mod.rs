@@ -113,9 +113,11 @@ struct Shared<H> {
 }
 
 impl<H> Shared<H> {
-    /// The place of the follower that is furthest.
+    /// The place of the follower that is furthest, of those in the window: one
+    /// that fell out of it has nothing more to lose.
     fn fastest(&self) -> Option<u64> {
-        self.positions.iter().copied().flatten().max()
+        let places = self.positions.iter().copied().flatten();
+        places.filter(|at| *at >= self.base).max()
     }
 
     /// Appends a chunk, unless the fastest follower would lose a byte of what

@@ -183,6 +183,23 @@ async fn the_writer_is_held_back_by_its_only_follower() {
 }
 
 #[tokio::test]
+async fn one_that_fell_behind_holds_nothing_when_the_others_leave() {
+    let table = window(4);
+    let (body, mut fast) = writer(&table).head("head");
+    let mut slow = follower(&table);
+    for _ in 0..4 {
+        body.push(Bytes::from_static(b"ab")).await;
+        assert_eq!(fast.next().await, Next::Data(Bytes::from_static(b"ab")));
+    }
+    drop(fast);
+    for _ in 0..4 {
+        body.push(Bytes::from_static(b"ab")).await;
+    }
+    body.done();
+    assert_eq!(slow.next().await, Next::Behind(0));
+}
+
+#[tokio::test]
 async fn a_chunk_beyond_the_window_still_reaches_its_reader() {
     let table = window(4);
     let (body, mut own) = writer(&table).head("head");
