@@ -35,6 +35,11 @@ pub(super) struct Bound {
     pub(super) clients: Vec<Listeners>,
     /// For the admin pages.
     pub(super) admin: Option<TcpListener>,
+    /// Every address, of clients' ports and the admin pages; requests are
+    /// never forwarded to one of them. Fixed at the bind: the sockets above
+    /// are given away one by one while the server starts, and a list made
+    /// after that once left the admin pages open to the forward proxy.
+    pub(super) own: Vec<SocketAddr>,
 }
 
 impl Bound {
@@ -48,12 +53,6 @@ impl Bound {
         let admin = self.admin.as_ref()?;
         admin.local_addr().ok()
     }
-
-    /// Every address; requests are never forwarded to one of them.
-    pub(super) fn own(&self) -> Vec<SocketAddr> {
-        let bound = self.ports().into_iter().chain(self.admin_address());
-        bound.flat_map(every_address).collect()
-    }
 }
 
 /// Binds every address, clients' by `threads` sockets each.
@@ -66,10 +65,14 @@ pub(super) fn bind(loaded: &Loaded, port: Option<u16>, threads: usize) -> Result
     let clients = addresses
         .into_iter()
         .map(|address| listen(address, options));
-    Ok(Bound {
+    let mut bound = Bound {
         clients: clients.collect::<Result<_, _>>()?,
         admin: bind_admin(&loaded.records.admin_listen)?,
-    })
+        own: Vec::new(),
+    };
+    let addresses = bound.ports().into_iter().chain(bound.admin_address());
+    bound.own = addresses.flat_map(every_address).collect();
+    Ok(bound)
 }
 
 /// -1 is as many as the system allows, which caps it.

@@ -174,7 +174,7 @@ fn shared(opened: &Opened, life: ProxyLife) -> Result<Shared, StartError> {
         life,
         cache: Some(Arc::clone(&opened.cache)),
         identity: Arc::new(identity()),
-        own: opened.bound.own().into(),
+        own: opened.bound.own.as_slice().into(),
         servers: Arc::default(),
         fills: FillTable::new(FillLimits::default()),
         log: Arc::new(log),
