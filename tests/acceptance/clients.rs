@@ -1,0 +1,97 @@
+//! Real clients, and nginx behind them.
+
+use crate::peers::Nginx;
+use crate::site::{Site, run, stdout};
+use std::fs;
+
+const IMAGE_BYTES: usize = 57_817;
+
+fn in_front_of(nginx: &Nginx) -> Site {
+    let remap = format!("map / http://127.0.0.1:{}/\n", nginx.port);
+    let mut site = Site::new("", &remap, "var/cache.span 64M tier=fast\n");
+    site.start();
+    site
+}
+
+/// `ab`'s own verdict on a run.
+fn ab(site: &Site, args: &[&str]) {
+    let url = site.url("/image");
+    let mut all = vec!["-q"];
+    all.extend(args);
+    all.push(&url);
+    let text = stdout("ab", &all);
+    assert!(text.contains("Failed requests:        0"), "{text}");
+    assert!(!text.contains("Non-2xx"), "{text}");
+    assert!(
+        text.contains("Document Length:        57817 bytes"),
+        "{text}"
+    );
+}
+
+#[test]
+fn curl_wget_python_and_wrk_get_the_image_whole() {
+    let nginx = Nginx::start(IMAGE_BYTES, "expires 1h;");
+    let site = in_front_of(&nginx);
+    let url = site.url("/image");
+    let whole: Vec<u8> = (0..=255).cycle().take(IMAGE_BYTES).collect();
+    for _ in 0..2 {
+        assert_eq!(run("curl", &["-sS", "--fail", &url]).stdout, whole);
+        assert_eq!(run("wget", &["-q", "-O", "-", &url]).stdout, whole);
+        let python = format!(
+            "import http.client,sys\nc=http.client.HTTPConnection('127.0.0.1',{})\n\
+             for _ in range(2):\n c.request('GET','/image'); b=c.getresponse().read()\n\
+             sys.stdout.buffer.write(b)",
+            site.port
+        );
+        assert_eq!(run("python3", &["-c", &python]).stdout, whole);
+    }
+    let text = stdout("wrk", &["-t1", "-c20", "-d1s", &url]);
+    assert!(text.contains("requests in"), "{text}");
+    assert!(
+        !text.contains("Non-2xx") && !text.contains("Socket errors"),
+        "{text}"
+    );
+    assert_eq!(nginx.requests(), ["GET 200"]);
+}
+
+#[test]
+fn ab_with_expires_makes_one_origin_request() {
+    let nginx = Nginx::start(IMAGE_BYTES, "expires 1h;");
+    let site = in_front_of(&nginx);
+    ab(&site, &["-k", "-c", "100", "-n", "3000"]);
+    ab(&site, &["-c", "1000", "-n", "3000"]);
+    assert_eq!(nginx.requests(), ["GET 200"]);
+}
+
+#[test]
+fn ab_without_expires_and_an_old_file_makes_one_origin_request() {
+    let nginx = Nginx::start(IMAGE_BYTES, "");
+    nginx.age_image(365);
+    let site = in_front_of(&nginx);
+    ab(&site, &["-k", "-c", "100", "-n", "3000"]);
+    ab(&site, &["-c", "1000", "-n", "3000"]);
+    assert_eq!(nginx.requests(), ["GET 200"]);
+}
+
+#[test]
+fn a_file_just_made_is_revalidated_each_time_and_said_so() {
+    let nginx = Nginx::start(IMAGE_BYTES, "");
+    let site = in_front_of(&nginx);
+    for _ in 0..5 {
+        let head = stdout(
+            "curl",
+            &["-sS", "-o", "/dev/null", "-D", "-", &site.url("/image")],
+        );
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    }
+    let requests = nginx.requests();
+    assert_eq!(requests[0], "GET 200");
+    assert_eq!(requests[1..], ["GET 304"; 4], "{requests:?}");
+    assert_eq!(
+        site.metric("proxy.process.http.cache_hit_revalidated"),
+        4,
+        "said in the metrics"
+    );
+    let log = fs::read_dir(site.path("var")).unwrap();
+    assert!(log.count() > 0);
+}
