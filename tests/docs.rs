@@ -1,0 +1,64 @@
+//! Documents that are written from the code: stale ones fail, and
+//! `UPDATE_DOCS=1 cargo test --test docs` writes them.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const INTRODUCTION: &str = "# What lies on a device\n\n\
+     Written from the module docs of `src/cache/format/` by `UPDATE_DOCS=1 cargo test --test docs`; \
+     each table there is checked against its struct.\n\
+     Integers are little-endian; every record has a magic, a version and a checksum of its own; \
+     `tests/golden/` holds an image of each.\n";
+
+/// The `//!` lines of a file, without their marks.
+fn module_doc(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
+    let mut doc = String::new();
+    for line in lines {
+        writeln!(doc, "{}", line.strip_prefix(' ').unwrap_or(line)).unwrap();
+    }
+    doc
+}
+
+fn format_files() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cache/format");
+    let entries = fs::read_dir(dir).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "rs"));
+    files.sort();
+    files
+}
+
+fn format_document() -> String {
+    let mut document = INTRODUCTION.to_owned();
+    for file in format_files() {
+        let doc = module_doc(&file);
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        if doc.contains("\n| offset") || doc.contains("\n|  offset") {
+            write!(
+                document,
+                "\n## {name}\n\n{}",
+                doc.replace("\n## ", "\n### ")
+            )
+            .unwrap();
+        }
+    }
+    document
+}
+
+#[test]
+fn format_md_is_what_the_format_modules_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/FORMAT.md");
+    let wanted = format_document();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &wanted).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == wanted,
+        "docs/FORMAT.md is stale: UPDATE_DOCS=1 cargo test --test docs"
+    );
+}
