@@ -1,6 +1,7 @@
 //! Floor 2: which rule a request takes, and what it becomes.
 
 mod filter;
+mod host_pattern;
 mod literals;
 mod path_index;
 mod patterns;

@@ -1,17 +1,17 @@
 //! The host patterns of one table, looked up without trying each.
 
+use super::host_pattern::HostPattern;
 use super::literals;
 use super::path_index;
-use super::target::{HostRegex, RemapOptions};
+use super::target::RemapOptions;
 use crate::config::ConfigError;
 use crate::config::remap::{FromUrl, HostMatch, Rule, Scheme, parse_pattern};
 use aho_corasick::AhoCorasick;
-use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::Hir;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The most bytes that one compiled pattern may take.
-const MAX_COMPILED: usize = 1 << 20;
+/// Hosts that have nothing in common.
+const UNLIKE_HOSTS: [&str; 3] = ["10.0.0.1", "a.b.org", "www.example.com"];
 
 /// What rules are looked up by, besides their host.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Asked<'u> {
 pub(super) struct Pattern {
     /// The rule's number in its table; lower ones are earlier in the file.
     pub(super) rule: usize,
-    pub(super) regex: Regex,
+    pub(super) host: HostPattern,
     scheme: Option<Scheme>,
     port: Option<u16>,
     path: String,
@@ -40,7 +40,7 @@ impl Pattern {
         self.scheme.is_none_or(|scheme| scheme == asked.scheme)
             && self.port.is_none_or(|port| port == asked.port)
             && path_index::takes(&self.path, asked.path, options.path_prefix)
-            && self.regex.is_match(asked.host.as_bytes())
+            && self.host.is_match(asked.host)
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Compiles the pattern of `rule`, whose number is `number`.
+    /// Takes in the pattern of `rule`, whose number is `number`.
     ///
     /// # Errors
     /// A pattern that is wrong or too large once compiled.
@@ -87,11 +87,11 @@ impl Builder {
         };
         let fault = |what: String| rule.place.error(pattern, what);
         let hir = parse_pattern(pattern).map_err(|e| fault(format!("bad pattern: {e}")))?;
-        let regex = compile(pattern, options).map_err(|e| fault(too_large(&e)))?;
+        let host = HostPattern::new(pattern, &hir, options).map_err(fault)?;
         self.index(&hir);
         self.patterns.all.push(Pattern {
             rule: number,
-            regex,
+            host,
             scheme: *scheme,
             port: *port,
             path: path.clone(),
@@ -133,9 +133,15 @@ impl Builder {
 }
 
 impl Patterns {
-    /// All, in file order.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Pattern> {
-        self.all.iter()
+    /// The patterns that may take any host, in file order: those that each of
+    /// some unlike hosts comes near. Whether they do, [`is_catch_all`] says.
+    pub(super) fn near_any_host(&self) -> impl Iterator<Item = &Pattern> {
+        let near = UNLIKE_HOSTS.map(|host| self.candidates(host).collect::<BTreeSet<_>>());
+        let places = 0..self.all.len();
+        let near_all = move |place: &usize| near.iter().all(|near| near.contains(place));
+        places
+            .filter(near_all)
+            .filter_map(|place| self.all.get(place))
     }
 
     /// The patterns that take the request, in file order.
@@ -173,27 +179,7 @@ impl Patterns {
     }
 }
 
-fn compile(pattern: &str, options: RemapOptions) -> Result<Regex, regex::Error> {
-    let anchored = match options.host_regex {
-        HostRegex::Anchored => format!(r"\A(?:{pattern})\z"),
-        HostRegex::Search => pattern.to_owned(),
-    };
-    RegexBuilder::new(&anchored)
-        .unicode(false)
-        .case_insensitive(true)
-        .size_limit(MAX_COMPILED)
-        .build()
-}
-
-fn too_large(error: &regex::Error) -> String {
-    if let regex::Error::CompiledTooBig(limit) = error {
-        return format!("the pattern takes more than {limit} bytes once compiled");
-    }
-    format!("bad pattern: {error}")
-}
-
 /// Whether a pattern takes hosts that have nothing in common.
-pub(super) fn is_catch_all(regex: &Regex) -> bool {
-    let unlike = ["10.0.0.1", "a.b.org", "www.example.com"];
-    unlike.iter().all(|host| regex.is_match(host.as_bytes()))
+pub(super) fn is_catch_all(pattern: &HostPattern) -> bool {
+    UNLIKE_HOSTS.iter().all(|host| pattern.is_match(host))
 }

@@ -140,15 +140,15 @@ impl Rules {
         url: &RequestUrl,
     ) -> Option<Taken<'_>> {
         let rule = self.all.get(number)?;
-        let target = rewrite::target(rule.rule(), pattern.map(|p| &p.regex), url)?;
+        let target = rewrite::target(rule.rule(), pattern.and_then(|p| p.host.regex()), url)?;
         Some(Taken { rule, target })
     }
 
     /// Rules by which a client can reach any host it names.
     pub(super) fn open_to_any_host(&self) -> impl Iterator<Item = &CompiledRule> {
-        self.patterns.all().filter_map(|pattern| {
+        self.patterns.near_any_host().filter_map(|pattern| {
             let rule = self.all.get(pattern.rule)?;
-            let open = !rule.rule().to.is_literal() && is_catch_all(&pattern.regex);
+            let open = !rule.rule().to.is_literal() && is_catch_all(&pattern.host);
             open.then_some(rule)
         })
     }
