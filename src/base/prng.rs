@@ -14,12 +14,6 @@ impl Prng {
         Self { state: seed }
     }
 
-    /// A generator seeded from the operating system's randomness.
-    #[must_use]
-    pub fn from_system() -> Self {
-        Self::seeded(system_u64())
-    }
-
     /// The next 64 random bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);

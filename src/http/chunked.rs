@@ -1,4 +1,4 @@
-//! The chunked transfer coding, both ways (RFC 9112 7.1).
+//! The chunked transfer coding as it is read (RFC 9112 7.1).
 //!
 //! The decoder takes exactly the grammar: CRLF and nothing else ends a line, a
 //! chunk extension is checked and dropped, trailer lines pass the same checks
@@ -8,13 +8,7 @@
 use super::head::{HeadError, check_field_line, is_tchar, is_value_byte};
 use ::http::HeaderMap;
 use ::http::header::{self, HeaderName, HeaderValue};
-use bytes::{BufMut, Bytes, BytesMut};
-
-/// What ends each chunk's data on the wire.
-pub const CHUNK_END: &[u8] = b"\r\n";
-
-/// The end of a body without trailers.
-pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+use bytes::{Bytes, BytesMut};
 
 /// Bounds on what is not data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,43 +335,6 @@ pub fn is_trailer_field(name: &HeaderName) -> bool {
     !FORBIDDEN.contains(name)
 }
 
-/// Writes the line that begins a chunk of `len` bytes; the data and
-/// [`CHUNK_END`] follow. A `len` of 0 would end the body: use [`LAST_CHUNK`].
-pub fn put_chunk_head(out: &mut impl BufMut, len: usize) {
-    let mut digits = [0u8; 16];
-    let mut start = digits.len();
-    let mut left = len;
-    for (at, slot) in digits.iter_mut().enumerate().rev() {
-        let digit = u32::try_from(left % 16).unwrap_or(0);
-        let hex = char::from_digit(digit, 16).unwrap_or('0');
-        *slot = u8::try_from(hex).unwrap_or(b'0');
-        start = at;
-        left /= 16;
-        if left == 0 {
-            break;
-        }
-    }
-    out.put_slice(digits.get(start..).unwrap_or_default());
-    out.put_slice(b"\r\n");
-}
-
-/// The end of a body with `trailers`, which are filtered by
-/// [`is_trailer_field`].
-#[must_use]
-pub fn last_chunk(trailers: &HeaderMap) -> Bytes {
-    let mut out = BytesMut::from(&b"0\r\n"[..]);
-    for (name, value) in trailers {
-        if is_trailer_field(name) {
-            out.put_slice(name.as_str().as_bytes());
-            out.put_slice(b": ");
-            out.put_slice(value.as_bytes());
-            out.put_slice(b"\r\n");
-        }
-    }
-    out.put_slice(b"\r\n");
-    out.freeze()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -515,28 +472,6 @@ mod tests {
             assert!(!complete, "after {end} bytes");
         }
         assert!(decode(body).unwrap().1);
-    }
-
-    #[test]
-    fn what_we_write_we_read() {
-        let mut out = Vec::new();
-        for data in [&b"x"[..], &[7; 300]] {
-            put_chunk_head(&mut out, data.len());
-            out.extend_from_slice(data);
-            out.extend_from_slice(CHUNK_END);
-        }
-        assert!(out.starts_with(b"1\r\nx\r\n12c\r\n"));
-        let mut trailers = HeaderMap::new();
-        trailers.insert("x-sum", HeaderValue::from_static("1"));
-        trailers.insert("content-length", HeaderValue::from_static("9"));
-        out.extend_from_slice(&last_chunk(&trailers));
-        let (data, complete, read, _) = decode(&out).unwrap();
-        assert_eq!((data.len(), complete), (301, true));
-        assert_eq!(read.len(), 1);
-        assert_eq!(last_chunk(&HeaderMap::new()), LAST_CHUNK);
-        let mut largest = Vec::new();
-        put_chunk_head(&mut largest, usize::MAX);
-        assert_eq!(largest, b"ffffffffffffffff\r\n");
     }
 
     fn bodies() -> impl Strategy<Value = Vec<u8>> {

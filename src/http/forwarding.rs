@@ -1,7 +1,6 @@
 //! What an intermediary takes off and puts on a message that it passes on
 //! (RFC 9110 7.6).
 
-use super::framing::BodyFraming;
 use ::http::header::{
     self, CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, MAX_FORWARDS, TE,
     TRANSFER_ENCODING, VIA,
@@ -77,32 +76,6 @@ pub fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     for name in nominated(headers).iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
-    }
-}
-
-/// Whether the sender takes trailers: TE with a member `trailers`
-/// (RFC 9110 10.1.4).
-#[must_use]
-pub fn accepts_trailers(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(TE).iter();
-    lines
-        .flat_map(|line| line.as_bytes().split(|b| *b == b','))
-        .any(|member| member.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-}
-
-/// Writes the framing fields for `framing` in place of any that are there, so
-/// that exactly one of them frames the body, in canonical form.
-pub fn set_framing(headers: &mut HeaderMap, framing: BodyFraming) {
-    headers.remove(TRANSFER_ENCODING);
-    headers.remove(CONTENT_LENGTH);
-    match framing {
-        BodyFraming::Length(len) => {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
-        }
-        BodyFraming::Chunked => {
-            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        }
-        BodyFraming::None | BodyFraming::UntilClose => {}
     }
 }
 
@@ -301,28 +274,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn exactly_one_field_frames_the_body() {
-        let both = [
-            ("content-length", "5"),
-            ("content-length", "5"),
-            ("transfer-encoding", "x"),
-        ];
-        let framed = |framing| {
-            let mut map = headers(&both);
-            set_framing(&mut map, framing);
-            map
-        };
-        let length = framed(BodyFraming::Length(10));
-        assert_eq!(
-            length.get_all(CONTENT_LENGTH).iter().collect::<Vec<_>>(),
-            ["10"]
-        );
-        assert_eq!(names(&length), ["content-length"]);
-        assert_eq!(names(&framed(BodyFraming::Chunked)), ["transfer-encoding"]);
-        assert!(framed(BodyFraming::None).is_empty());
-    }
-
     fn identity() -> ViaIdentity {
         ViaIdentity {
             alias: "edge1".into(),
@@ -396,12 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn te_and_date() {
-        assert!(accepts_trailers(&headers(&[(
-            "te",
-            "gzip;q=0.5, Trailers"
-        )])));
-        assert!(!accepts_trailers(&headers(&[("te", "xtrailers")])));
+    fn a_date_is_given_where_none_is() {
         let mut map = HeaderMap::new();
         ensure_date(&mut map, WallTime::from_secs(0));
         assert_eq!(map[DATE], "Thu, 01 Jan 1970 00:00:00 GMT");

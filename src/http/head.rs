@@ -133,12 +133,6 @@ impl HeadScanner {
         Ok(None)
     }
 
-    /// Whether a byte of a head, rather than of skipped empty lines, was seen.
-    #[must_use]
-    pub const fn has_begun(&self) -> bool {
-        self.seen > self.start
-    }
-
     const fn left(&self) -> usize {
         self.limits.bytes.saturating_sub(self.seen)
     }
@@ -384,10 +378,8 @@ mod tests {
     fn empty_lines_before_a_request_are_skipped_rfc_9112_2_2() {
         let mut scanner = HeadScanner::new(HeadLimits::default());
         assert_eq!(scanner.find_end(b"\r\n\r\n"), Ok(None));
-        assert!(!scanner.has_begun());
         let span = scanner.find_end(b"\r\n\r\nA\r\nB\r\n\r\nrest").unwrap();
         assert_eq!(span, Some(HeadSpan { start: 4, end: 12 }));
-        assert!(scanner.has_begun());
     }
 
     fn pieces() -> impl Strategy<Value = Vec<u8>> {

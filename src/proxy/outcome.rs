@@ -147,12 +147,6 @@ outcomes! {
 }
 
 impl Outcome {
-    /// Whether the cache answered, fresh or stale.
-    #[must_use]
-    pub fn is_hit(self) -> bool {
-        self.chm().starts_with("HIT")
-    }
-
     /// Whether a stale copy was served.
     #[must_use]
     pub const fn is_stale(self) -> bool {

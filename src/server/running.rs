@@ -10,7 +10,6 @@ use crate::proxy::life::{LifeControl, Stage};
 use arc_swap::ArcSwap;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -71,12 +70,6 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// The control socket.
-    #[must_use]
-    pub fn control_socket(&self) -> PathBuf {
-        self.state.path().join(SOCKET_NAME)
-    }
-
     /// Stops now: see [`Running::wait`].
     ///
     /// # Errors

@@ -98,13 +98,6 @@ impl<V: RamValue> RamCache<V> {
         self.shard(key).lock().remove(key)
     }
 
-    /// Takes out what `key` holds if `unwanted` says so.
-    pub fn remove_if(&self, key: u128, unwanted: impl FnOnce(&V) -> bool) -> bool {
-        let mut shard = self.shard(key).lock();
-        let found = shard.peek(key).is_some_and(unwanted);
-        found && shard.remove(key).is_some()
-    }
-
     /// Takes out every value that `keep` does not want.
     pub fn retain(&self, keep: impl Fn(&V) -> bool) {
         for shard in &self.shards {
@@ -243,14 +236,5 @@ mod tests {
         assert_eq!(status.bytes_total, 10 * MIB);
         assert!(status.bytes_used <= 10 * MIB);
         assert!(status.objects < 105);
-    }
-
-    #[test]
-    fn conditional_removal_looks_at_the_value_held() {
-        let ram = cache(0, false);
-        ram.insert(1, Body(10));
-        assert!(!ram.remove_if(1, |body| body.0 == 11));
-        assert!(ram.remove_if(1, |body| body.0 == 10));
-        assert_eq!(ram.peek(1), None);
     }
 }

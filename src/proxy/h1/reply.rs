@@ -2,6 +2,7 @@
 
 use super::error::ReplyError;
 use super::write::{Asker, Coding, Phase, Sent, WriteSide};
+use crate::http::chunked::is_trailer_field;
 use bytes::{BufMut, Bytes};
 use http::{HeaderMap, StatusCode};
 use std::io::Write;
@@ -288,7 +289,9 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
     async fn send_last_chunk(&mut self, trailers: Option<&HeaderMap>) -> Result<(), ReplyError> {
         self.put(b"0\r\n");
         if let Some(map) = trailers.filter(|_| self.out.asker.takes_trailers) {
-            self.fields(map);
+            for (name, value) in map.iter().filter(|(name, _)| is_trailer_field(name)) {
+                self.field(name.as_str(), value.as_bytes());
+            }
         }
         self.put(b"\r\n");
         self.send_part(Bytes::new(), b"").await

@@ -112,6 +112,8 @@ async fn an_unknown_length_is_chunked_to_http11_and_ended_by_close_to_http10() {
 async fn trailers_go_only_to_a_client_that_takes_them() {
     let mut trailers = HeaderMap::new();
     trailers.insert("digest", HeaderValue::from_static("1"));
+    // RFC 9110 6.5.1: what frames a message is no trailer.
+    trailers.insert("content-length", HeaderValue::from_static("9"));
     let taker = Asker {
         takes_trailers: true,
         ..V11
