@@ -13,7 +13,7 @@ use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,13 +44,18 @@ pub(super) struct ManagementThread {
 }
 
 impl ManagementThread {
-    /// Starts the thread; it serves until told to stop.
+    /// Starts the thread, and waits until it serves and would hear a signal:
+    /// a SIGTERM sent on the word "ready" is a stop, neither lost nor a death.
     pub(super) fn start(management: Management) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
+        let (serves, served) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("management".into())
-            .spawn(move || run(management, stopped))?;
-        Ok(Self { stop, thread })
+            .spawn(move || run(management, &serves, stopped))?;
+        match served.recv() {
+            Ok(()) => Ok(Self { stop, thread }),
+            Err(mpsc::RecvError) => Err(why_it_ended(thread)),
+        }
     }
 
     /// Ends the thread, and with it the socket and the pages.
@@ -66,12 +71,25 @@ impl ManagementThread {
     }
 }
 
-fn run(management: Management, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+/// Why a thread ended that should have gone on.
+fn why_it_ended(thread: JoinHandle<io::Result<()>>) -> io::Error {
+    match thread.join() {
+        Ok(Err(error)) => error,
+        Ok(Ok(())) | Err(_) => io::Error::other("the management thread ended at its start"),
+    }
+}
+
+fn run(
+    management: Management,
+    serves: &mpsc::SyncSender<()>,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     LocalSet::new().block_on(&runtime, async {
         serve(management)?;
+        serves.send(()).map_err(io::Error::other)?;
         // A dropped sender means that the server is gone: stop as well.
         drop(stopped.await);
         Ok(())
