@@ -47,6 +47,18 @@ impl Part {
         false
     }
 
+    /// Reads Content-Range (RFC 9110 14.4): a part of a known whole, in bytes.
+    #[must_use]
+    pub fn parse(content_range: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(content_range).ok()?;
+        let (unit, rest) = text.trim().split_once(' ')?;
+        let (range, whole) = rest.trim_start().split_once('/')?;
+        let (first, last) = range.split_once('-')?;
+        let (first, last, whole) = (number(first)?, number(last)?, number(whole)?);
+        let is_valid = unit.eq_ignore_ascii_case("bytes") && first <= last && last < whole;
+        is_valid.then_some(Self { first, last, whole })
+    }
+
     /// The value of Content-Range: `bytes 0-499/1234`.
     #[must_use]
     pub fn content_range(&self) -> String {
@@ -250,6 +262,30 @@ mod tests {
         };
         assert_eq!(tagged("\"a\""), part(5, 9));
         assert_eq!(tagged("\"b\""), Answer::Whole);
+    }
+
+    #[test]
+    fn only_a_part_of_a_known_whole_is_read_from_content_range() {
+        let part = Part::parse(b"bytes 2-4/10");
+        assert_eq!(
+            part.map(|part| part.content_range()).as_deref(),
+            Some("bytes 2-4/10")
+        );
+        for bad in [
+            "bytes 2-4/*",
+            "bytes */10",
+            "bytes 4-2/10",
+            "bytes 2-10/10",
+            "items 0-1/2",
+            "bytes=2-4/10",
+            "bytes 2-4",
+            "",
+            "bytes -4/10",
+            "bytes 2-/10",
+            "bytes 0-18446744073709551616/18446744073709551617",
+        ] {
+            assert_eq!(Part::parse(bad.as_bytes()), None, "{bad}");
+        }
     }
 
     #[test]

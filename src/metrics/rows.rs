@@ -396,6 +396,12 @@ metrics! {
     StrataControlErrors = "strata.control.errors", Counter;
     /// Requests on the control socket.
     StrataControlRequests = "strata.control.requests", Counter;
+    /// Bodies that a client got no further, since the rest was nowhere to be had.
+    FillCut = "strata.fill.cut", Counter;
+    /// Times that a follower of a fill read from the cache what it had missed.
+    FillReadbacks = "strata.fill.readbacks", Counter;
+    /// Bodies that broke off and went on by a Range request to the origin.
+    FillResumed = "strata.fill.resumed", Counter;
     /// Requests that ended so: the proxy itself could not go on: draining, or out of a limit.
     OutcomeAnsweredInternal = "strata.outcome.answered_internal", Counter;
     /// Requests that ended so: the request was malformed, ambiguous, or too large.

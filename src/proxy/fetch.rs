@@ -13,8 +13,6 @@ use crate::http::framing::BodyFraming;
 use crate::http::invalidate;
 use crate::http::target::RequestUrl;
 use crate::metrics::Metric;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
@@ -84,10 +82,11 @@ where
         return account.client_gone(reply, &error);
     }
     let (request, sender) = request(ctx, routed);
-    let mut upload = Upload(Some(Box::pin(upload(&mut body, sender))));
+    let mut upload = Box::pin(upload(&mut body, sender));
     let mut response = match answered(ctx, request, &mut upload, reply).await {
-        Ok(response) => response,
-        Err(error) => return account.origin_failed(reply, &error),
+        Some(Ok(response)) => response,
+        Some(Err(error)) => return account.origin_failed(reply, &error),
+        None => return account.reset(reply),
     };
     invalidate(ctx, routed, &response);
     let mut framed = Framed::of(ctx, routed, &mut response);
@@ -99,7 +98,13 @@ where
         },
     );
     let down = relay::relay(reply, &framed, &mut response.body, account);
-    with_upload(down, &mut upload).await
+    let ended = tokio::select! {
+        biased;
+        // What is left of the request when the response is whole, nobody wants.
+        ended = down => Some(ended),
+        () = upload => None,
+    };
+    ended.unwrap_or_else(|| Account::new(passing.outcome, relay::route(routed)).reset(reply))
 }
 
 /// A response to an unsafe method makes what is stored of the URL, and of
@@ -138,12 +143,24 @@ fn request(ctx: &WorkerContext, routed: &Routed) -> (OriginRequest, Option<BodyS
     (request, Some(sender))
 }
 
-/// Hands the client's body over, part by part, at the origin's pace.
+/// Hands the client's body over, part by part, at the origin's pace. Ends only
+/// when the client is gone.
 async fn upload<R>(body: &mut RequestBody<'_, R>, sender: Option<BodySender>)
 where
     R: AsyncRead + Unpin,
 {
-    let Some(sender) = sender else { return };
+    if let Some(sender) = sender {
+        hand_over(body, sender).await;
+    }
+    body.reset().await;
+}
+
+/// A body that breaks off, or that the origin wants no more of, is the origin's
+/// error to tell.
+async fn hand_over<R>(body: &mut RequestBody<'_, R>, sender: BodySender)
+where
+    R: AsyncRead + Unpin,
+{
     loop {
         match body.next().await {
             Ok(Some(data)) => {
@@ -157,29 +174,14 @@ where
     }
 }
 
-/// The upload under way. Ready once, when it ends; never after that.
-struct Upload<F>(Option<Pin<Box<F>>>);
-
-impl<F: Future<Output = ()>> Future for Upload<F> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(running) = &mut self.0 else {
-            return Poll::Pending;
-        };
-        ready!(running.as_mut().poll(cx));
-        self.0 = None;
-        Poll::Ready(())
-    }
-}
-
 /// Waits for the head of the final response; interim ones go out meanwhile.
+/// `None` when the client is gone before.
 async fn answered<W: AsyncWrite + Unpin>(
     ctx: &WorkerContext,
     mut request: OriginRequest,
-    upload: &mut Upload<impl Future<Output = ()>>,
+    upload: &mut (impl Future<Output = ()> + Unpin),
     reply: &mut Reply<'_, W>,
-) -> Result<OriginResponse, OriginError> {
+) -> Option<Result<OriginResponse, OriginError>> {
     let (to, mut interim) = mpsc::channel::<Interim>(INTERIM_QUEUE);
     request.interim = Some(to);
     let mut sent = Box::pin(ctx.origins.send(request));
@@ -191,23 +193,9 @@ async fn answered<W: AsyncWrite + Unpin>(
                 // A client that is gone is noticed by the final response.
                 drop(reply.interim(status, &fields).await);
             }
-            response = &mut sent => return response,
-            () = &mut *upload => {}
+            response = &mut sent => return Some(response),
+            () = &mut *upload => return None,
         }
-    }
-}
-
-/// Sends the response while the rest of the request still comes in; what is
-/// left of it when the response is whole, nobody wants.
-async fn with_upload(
-    down: impl Future<Output = Ended>,
-    upload: &mut Upload<impl Future<Output = ()>>,
-) -> Ended {
-    let mut down = std::pin::pin!(down);
-    tokio::select! {
-        biased;
-        ended = &mut down => ended,
-        () = upload => down.await,
     }
 }
 

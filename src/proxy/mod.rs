@@ -21,6 +21,7 @@ pub mod outcome;
 pub mod peer;
 mod relay;
 pub mod resolve;
+mod resume;
 pub mod route;
 pub mod routed;
 mod serve;

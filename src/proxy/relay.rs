@@ -162,6 +162,12 @@ impl Account {
         self.ended
     }
 
+    /// The client's connection was reset while its response was being had.
+    pub(super) fn reset<W: AsyncWrite + Unpin>(self, reply: &Reply<'_, W>) -> Ended {
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        self.client_gone(reply, &ReplyError::Io(reset))
+    }
+
     /// The origin failed: answered by the caller while nothing was sent, else
     /// cut off.
     pub(super) fn origin_failed<W>(self, reply: &Reply<'_, W>, error: &OriginError) -> Ended

@@ -5,15 +5,23 @@ use super::context::WorkerContext;
 use super::h1::{BodyLength, Reply, ReplyError};
 use super::outcome::{Ended, Outcome, Route};
 use super::relay::Account;
+use super::resume::{Resume, Tail, Wanted};
 use super::routed::Routed;
 use super::source::{Source, SourceError};
 use crate::http::conditional::{self, NOT_MODIFIED_FIELDS, Precondition};
 use crate::http::range;
 use crate::http::stored::StoredHead;
+use crate::http::vary::normalize_accept_encoding;
 use crate::http::wire;
+use crate::metrics::Metric;
 use bytes::Bytes;
 use http::StatusCode;
+use std::time::Duration;
 use tokio::io::AsyncWrite;
+
+/// How long a head waits for the first piece of a body under way, so that both
+/// go out at once.
+const FIRST_WAIT: Duration = Duration::from_millis(2);
 
 /// What is served.
 pub(super) struct Serving<'a> {
@@ -43,6 +51,8 @@ pub(super) struct Server<'a, 'c, W> {
     pub(super) ctx: &'a WorkerContext,
     pub(super) routed: &'a Routed,
     pub(super) reply: &'a mut Reply<'c, W>,
+    /// The cache had lost a part of what was served.
+    pub(super) lost: bool,
 }
 
 impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
@@ -135,9 +145,7 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
         let length = serving
             .length
             .map_or(BodyLength::Unknown, BodyLength::Known);
-        Ok(self
-            .stream(serving.source, first, (&lines, length), account)
-            .await)
+        Ok(self.stream(serving, first, (&lines, length), account).await)
     }
 
     async fn part(
@@ -154,21 +162,26 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
         let range = part.content_range();
         self.reply.field("Content-Range", range.as_bytes());
         let framing = (&*lines, BodyLength::Known(part.len()));
-        Ok(self.stream(serving.source, first, framing, account).await)
+        Ok(self.stream(serving, first, framing, account).await)
     }
 
     /// The first piece, so that a copy that can't be read is noticed before
-    /// anything is said; none for HEAD.
+    /// anything is said. None for HEAD, nor of a body that is still to come:
+    /// its head need not wait for it.
     async fn first(&self, source: &mut Source) -> Result<Option<Bytes>, SourceError> {
         if self.reply.is_head() {
             return Ok(None);
         }
-        source.next().await
+        if !source.is_under_way() {
+            return source.next().await;
+        }
+        let first = tokio::time::timeout(FIRST_WAIT, source.next()).await;
+        first.unwrap_or(Ok(None))
     }
 
     async fn stream(
         &mut self,
-        mut source: Source,
+        mut serving: Serving<'_>,
         first: Option<Bytes>,
         (lines, length): (&[u8], BodyLength),
         account: Account,
@@ -176,25 +189,63 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
         if let Err(error) = self.reply.start(lines, length).await {
             return account.client_gone(self.reply, &error);
         }
-        let mut next = first;
-        while let Some(data) = next {
-            if let Err(error) = self.reply.chunk(data).await {
+        let mut first = first;
+        loop {
+            let next = match first.take() {
+                Some(data) => Ok(Some(data)),
+                None => self.next(&mut serving).await,
+            };
+            let sent = match next {
+                Ok(Some(data)) => self.reply.chunk(data).await,
+                Ok(None) => break,
+                Err(error) => return self.cut(&error, account),
+            };
+            if let Err(error) = sent {
                 return account.client_gone(self.reply, &error);
             }
-            next = match source.next().await {
-                Ok(next) => next,
-                Err(error) => {
-                    let SourceError {
-                        outcome,
-                        status,
-                        detail,
-                    } = error;
-                    return account.failed(self.reply, outcome, status, &detail);
-                }
-            };
         }
         let finished = self.reply.finish(None).await;
         self.ended(finished, account)
+    }
+
+    /// Nobody may take the part for the whole.
+    fn cut(&self, error: &SourceError, account: Account) -> Ended {
+        self.ctx.cells.add(Metric::FillCut, 1);
+        account.failed(self.reply, error.outcome, error.status, &error.detail)
+    }
+
+    /// The next piece; none for HEAD. What the cache has lost, the origin is asked for.
+    async fn next(&mut self, serving: &mut Serving<'_>) -> Result<Option<Bytes>, SourceError> {
+        if self.reply.is_head() {
+            return Ok(None);
+        }
+        let error = match serving.source.next().await {
+            Err(error) if error.is_lost => error,
+            next => return next,
+        };
+        self.lost = true;
+        self.ctx.cells.add(Metric::CacheReadErrors, 1);
+        let tail = self.rest(serving).await.ok_or(error)?;
+        self.ctx.cells.add(Metric::FillResumed, 1);
+        serving.source.go_on(tail);
+        serving.source.next().await
+    }
+
+    async fn rest(&self, serving: &Serving<'_>) -> Option<Tail> {
+        let mut fields = self.routed.origin_fields(&self.ctx.shared.identity);
+        let rule = self.routed.snapshot.policy.normalize_accept_encoding;
+        normalize_accept_encoding(&mut fields, rule);
+        let resume = Resume {
+            origins: &self.ctx.origins,
+            upstream: &self.routed.upstream,
+            fields,
+        };
+        let wanted = Wanted {
+            head: serving.head,
+            length: serving.length,
+            bytes: serving.source.left(),
+        };
+        resume.ask(&wanted).await
     }
 
     fn ended(&self, sent: Result<(), ReplyError>, account: Account) -> Ended {

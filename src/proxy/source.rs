@@ -1,14 +1,17 @@
-//! Where a served body comes from: the cache, or a fill under way.
+//! Where a served body comes from: the cache, a fill under way, or the rest of
+//! it from the origin.
 
+use super::cached::FillHead;
 use super::fill::{FillReader, Next};
+use super::origin::OriginError;
 use super::outcome::Outcome;
-use crate::cache::{BodyError, BodyReader, Cache, CacheKey};
+use super::resume::Tail;
+use crate::cache::{BodyError, BodyReader, Cache};
+use crate::metrics::{Cells, Metric};
 use bytes::Bytes;
 use http::StatusCode;
 use std::ops::Range;
 use std::sync::Arc;
-
-use super::cached::FillHead;
 
 /// Why a body broke off.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub(super) struct SourceError {
     pub(super) outcome: Outcome,
     pub(super) status: StatusCode,
     pub(super) detail: Box<str>,
+    /// The cache has lost it: the origin may still have it.
+    pub(super) is_lost: bool,
 }
 
 impl SourceError {
@@ -24,6 +29,7 @@ impl SourceError {
             outcome: Outcome::MissReadError,
             status: StatusCode::BAD_GATEWAY,
             detail: detail.into(),
+            is_lost: true,
         }
     }
 }
@@ -34,101 +40,209 @@ impl From<BodyError> for SourceError {
     }
 }
 
-/// A body, part by part.
-pub(super) enum Source {
-    /// From the cache.
-    Stored(BodyReader),
-    /// From a fill.
-    Filling(Box<Following>),
+impl From<OriginError> for SourceError {
+    fn from(error: OriginError) -> Self {
+        Self {
+            outcome: error.outcome(),
+            status: error.status(),
+            detail: error.to_string().into(),
+            is_lost: false,
+        }
+    }
 }
 
-/// A follower's place in a fill, and where the rest is to be had when it falls
-/// out of the window.
-pub(super) struct Following {
-    pub(super) reader: FillReader<FillHead>,
-    pub(super) cache: Arc<Cache>,
-    /// The key that the fill stores by.
-    pub(super) key: CacheKey,
-    /// The stored head, by which the right copy is known again.
-    pub(super) meta: Bytes,
-    /// What of the body is wanted and still to come.
-    pub(super) wanted: Range<u64>,
-    /// Bytes of the body seen so far.
-    pub(super) at: u64,
+/// A body, part by part.
+pub(super) struct Source {
+    place: Place,
+    /// What is wanted and still to come.
+    left: Range<u64>,
+}
+
+enum Place {
+    Stored(BodyReader),
+    Filling(Box<Following>),
+    Origin(Tail),
 }
 
 impl Source {
+    /// A stored body.
+    pub(super) const fn stored(reader: BodyReader) -> Self {
+        let left = 0..reader.remaining();
+        Self {
+            place: Place::Stored(reader),
+            left,
+        }
+    }
+
+    /// The body of a fill.
+    pub(super) fn filling(following: Following) -> Self {
+        Self {
+            place: Place::Filling(Box::new(following)),
+            left: 0..u64::MAX,
+        }
+    }
+
     /// The whole body, if all of it is in memory and wanted.
     pub(super) fn whole(&self) -> Option<&[Bytes]> {
-        match self {
-            Self::Stored(reader) => reader.whole(),
-            Self::Filling(_) => None,
+        match &self.place {
+            Place::Stored(reader) => reader.whole(),
+            Place::Filling(_) | Place::Origin(_) => None,
         }
+    }
+
+    /// Whether it is a fill's, and still to come. The next piece can then be
+    /// waited for in vain without losing any.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(&self.place, Place::Filling(following) if !following.reader.is_behind())
     }
 
     /// Gives only the bytes of `range` from now on.
     pub(super) fn seek(&mut self, range: Range<u64>) {
-        match self {
-            Self::Stored(reader) => reader.seek(range),
-            Self::Filling(following) => following.wanted = range,
+        if let Place::Stored(reader) = &mut self.place {
+            reader.seek(range.clone());
         }
+        self.left = range;
+    }
+
+    /// What is wanted and still to come.
+    pub(super) fn left(&self) -> Range<u64> {
+        self.left.clone()
+    }
+
+    /// Goes on by what the origin gives of what is left.
+    pub(super) fn go_on(&mut self, tail: Tail) {
+        self.place = Place::Origin(tail);
     }
 
     /// The next piece, never empty; `None` at the end.
+    ///
+    /// # Errors
+    /// Why the rest can't be had from where it came so far.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, SourceError> {
+        if self.left.is_empty() {
+            return Ok(None);
+        }
+        let piece = match &mut self.place {
+            Place::Stored(reader) => reader.next().await?,
+            Place::Filling(following) => following.next(&self.left).await?,
+            Place::Origin(tail) => tail.next().await?,
+        };
+        self.left.start += piece.as_ref().map_or(0, length);
+        Ok(piece)
+    }
+}
+
+/// A follower's place in a fill.
+pub(super) struct Following {
+    reader: FillReader<FillHead>,
+    head: Arc<FillHead>,
+    cache: Arc<Cache>,
+    cells: Arc<Cells>,
+    /// What had left the fill's memory, read from the cache.
+    back: Option<BodyReader>,
+    /// Bytes of the body seen, or passed over, so far.
+    at: u64,
+}
+
+impl Following {
+    /// At the body's beginning.
+    pub(super) fn new(
+        reader: FillReader<FillHead>,
+        head: Arc<FillHead>,
+        (cache, cells): (Arc<Cache>, Arc<Cells>),
+    ) -> Self {
+        Self {
+            reader,
+            head,
+            cache,
+            cells,
+            back: None,
+            at: 0,
+        }
+    }
+
+    /// The next piece of what is wanted.
+    async fn next(&mut self, wanted: &Range<u64>) -> Result<Option<Bytes>, SourceError> {
         loop {
-            let following = match self {
-                Self::Stored(reader) => return Ok(reader.next().await?),
-                Self::Filling(following) => following,
-            };
-            if following.wanted.is_empty() {
+            let Some(data) = self.piece(wanted).await? else {
                 return Ok(None);
+            };
+            if let Some(wanted) = self.cut(&data, wanted) {
+                return Ok(Some(wanted));
             }
-            match following.reader.next().await {
-                Next::Data(data) => {
-                    if let Some(piece) = following.cut(&data) {
-                        return Ok(Some(piece));
-                    }
+        }
+    }
+
+    /// The next piece of the body, wherever it is.
+    async fn piece(&mut self, wanted: &Range<u64>) -> Result<Option<Bytes>, SourceError> {
+        loop {
+            if let Some(back) = &mut self.back {
+                if let Some(data) = back.next().await? {
+                    return Ok(Some(data));
                 }
+                self.back = None;
+                self.reader.resume(self.at);
+            }
+            match self.reader.next().await {
+                Next::Data(data) => return Ok(Some(data)),
                 Next::End => return Ok(None),
-                Next::Behind(_) => *self = Self::Stored(following.catch_up().await?),
+                Next::Behind(base) => self.fall_back(wanted.start.min(base), base).await?,
                 Next::Failed(failure) => {
                     return Err(SourceError {
                         outcome: failure.outcome,
                         status: failure.status,
                         detail: (*failure.detail).into(),
+                        is_lost: false,
                     });
                 }
             }
         }
     }
-}
 
-impl Following {
     /// What of a piece is wanted.
-    fn cut(&mut self, data: &Bytes) -> Option<Bytes> {
+    fn cut(&mut self, data: &Bytes, wanted: &Range<u64>) -> Option<Bytes> {
         let start = self.at;
-        self.at += u64::try_from(data.len()).unwrap_or(u64::MAX);
-        let from = self.wanted.start.max(start);
-        let to = self.wanted.end.min(self.at);
-        if from >= to {
-            return None;
-        }
-        self.wanted.start = to;
+        self.at += length(data);
+        let from = wanted.start.max(start);
+        let to = wanted.end.min(self.at);
         let bound = |at: u64| usize::try_from(at - start).unwrap_or(data.len());
-        Some(data.slice(bound(from)..bound(to)))
+        (from < to).then(|| data.slice(bound(from)..bound(to)))
     }
 
-    /// The fill is done and the rest no longer in its memory: on from the
-    /// cache, if that very object was stored.
-    async fn catch_up(&self) -> Result<BodyReader, SourceError> {
-        let hit = self.cache.read(&self.key).await;
+    /// The fill's memory begins at `base` by now: from the first byte wanted
+    /// on, the cache gives what lies before it.
+    async fn fall_back(&mut self, first: u64, base: u64) -> Result<(), SourceError> {
+        self.at = self.at.max(first);
+        if self.at >= base {
+            self.reader.resume(self.at);
+            return Ok(());
+        }
+        self.cells.add(Metric::FillReadbacks, 1);
+        let (at, storing) = (self.at, &self.head.storing);
+        let stored = self.reader.until(|is_over| {
+            let back = storing.readback(at);
+            (back.is_some() || is_over || !storing.is_open()).then_some(back)
+        });
+        self.back = match stored.await {
+            Some(back) => Some(back),
+            None => Some(self.committed().await?),
+        };
+        Ok(())
+    }
+
+    /// The object that the fill stored, if it is that very one.
+    async fn committed(&self) -> Result<BodyReader, SourceError> {
+        let hit = self.cache.read(&self.head.key).await;
         let hit = hit.map_err(|miss| SourceError::lost(&miss.to_string()))?;
-        if hit.meta != self.meta {
+        if hit.meta != *self.head.head.as_bytes() {
             return Err(SourceError::lost("another version took its place"));
         }
         let mut reader = hit.body;
-        reader.seek(self.wanted.clone());
+        reader.seek(self.at..u64::MAX);
         Ok(reader)
     }
+}
+
+fn length(data: &Bytes) -> u64 {
+    u64::try_from(data.len()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@
 mod support;
 
 mod connections;
+mod fills;
 mod forwarding;
 mod framing;
 mod limits;

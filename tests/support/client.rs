@@ -126,6 +126,20 @@ impl Client {
         drop(self.reader.get_mut().shutdown(Shutdown::Write));
         self
     }
+    /// The next bytes of a body, exactly so many.
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.reader.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// Leaves by a reset, as a client that is killed does.
+    pub(crate) fn reset(self) {
+        let stream = self.reader.into_inner();
+        let socket = socket2::SockRef::from(&stream);
+        socket.set_linger(Some(Duration::ZERO)).unwrap();
+    }
+
     /// Whether a first byte comes within `patience`.
     pub(crate) fn has_answer_within(&mut self, patience: Duration) -> bool {
         let stream = self.reader.get_ref();

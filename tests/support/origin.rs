@@ -27,7 +27,8 @@ impl Recorded {
     }
 }
 
-type Script = dyn Fn(&Recorded) -> Vec<u8> + Send + Sync;
+/// Answers a request on its connection; whether that may be kept.
+type Script = dyn Fn(&Recorded, &TcpStream) -> bool + Send + Sync;
 
 /// A running origin; it stops when dropped.
 pub(crate) struct Origin {
@@ -40,6 +41,18 @@ impl Origin {
     /// Answers each request with the bytes that `script` makes. The connection
     /// is closed after an answer that says `Connection: close`.
     pub(crate) fn answering(script: impl Fn(&Recorded) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::speaking(move |request, mut stream| {
+            let answer = script(request);
+            let text = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+            stream.write_all(&answer).is_ok() && !text.contains("connection: close")
+        })
+    }
+
+    /// Answers each request as `script` does, which gets the connection to write
+    /// to, and says whether it may be kept.
+    pub(crate) fn speaking(
+        script: impl Fn(&Recorded, &TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let origin = Self {
@@ -96,13 +109,7 @@ fn serve(stream: &TcpStream, seen: &Mutex<Vec<Recorded>>, script: &Arc<Script>) 
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader) {
         seen.lock().unwrap().push(request.clone());
-        let answer = script(&request);
-        let mut writer = stream;
-        if writer.write_all(&answer).is_err() {
-            return;
-        }
-        let text = String::from_utf8_lossy(&answer).to_ascii_lowercase();
-        if text.contains("connection: close") {
+        if !script(&request, stream) {
             return;
         }
     }

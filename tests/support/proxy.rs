@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use strata::base::clock::{Clock, SystemClock};
-use strata::cache::{Cache, CacheOptions};
+use strata::cache::{Cache, CacheOptions, SpanOptions};
 use strata::config::place::Place;
 use strata::config::records::{Records, RecordsFile};
 use strata::config::{connect_ports::ConnectPorts, ip_allow, remap};
@@ -51,6 +51,24 @@ impl Proxy {
             ..parts(records, remap)
         };
         Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
+    }
+
+    /// A proxy whose cache lies in a file of 64 MiB in `dir`.
+    pub(crate) fn on_disk(records: &str, remap: &str, dir: &std::path::Path) -> Self {
+        let mut span = SpanOptions::at(dir.join("span"));
+        span.size = Some(64 << 20);
+        let options = CacheOptions {
+            spans: vec![span],
+            ..CacheOptions::default()
+        };
+        let adapt = move |shared: Shared| {
+            let cache = open(options, &shared.registry);
+            Shared {
+                cache: Some(cache),
+                ..shared
+            }
+        };
+        Self::running(snapshot(records, remap), Box::new(adapt))
     }
 
     /// A proxy with this snapshot, and shared things as `adapt` makes them.
@@ -155,11 +173,15 @@ fn identity() -> ViaIdentity {
     }
 }
 
-fn cache(registry: &Registry) -> Arc<Cache> {
+fn cache(registry: &Arc<Registry>) -> Arc<Cache> {
+    open(CacheOptions::default(), registry)
+}
+
+/// Opens a cache, and waits until all of it can be read.
+fn open(options: CacheOptions, registry: &Arc<Registry>) -> Arc<Cache> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let options = CacheOptions {
-        spans: Vec::new(),
-        ..CacheOptions::default()
-    };
-    Cache::open(options, clock, registry).0
+    let cache = Cache::open(options, clock, registry).0;
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(cache.loaded());
+    cache
 }

@@ -118,8 +118,11 @@ impl ObjectWriter {
         if !self.cache.ram_takes(self.len) {
             self.kept = None;
         }
-        if let Some(kept) = &mut self.kept {
-            kept.push(piece);
+        match (&mut self.kept, &self.fragments) {
+            (Some(kept), _) => kept.push(piece),
+            // Only RAM is there, and won't have it.
+            (None, None) => return Err(NotStored::TooLarge),
+            (None, Some(_)) => {}
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::job::{Conditions, FillHead, Job, Stale};
 use super::lead::{self, Fetched, Filling};
 use super::lookup::Found;
-use super::{Cached, Step, pump};
+use super::{Cached, Copy, Step, pump};
 use crate::cache::BodyReader;
 use crate::http::conditional::{self, Precondition, Validators};
 use crate::http::date;
@@ -16,14 +16,18 @@ use crate::proxy::fill::{Claim, Failure, FillReader, FillWriter, HeadEvent};
 use crate::proxy::h1::Reply;
 use crate::proxy::marker;
 use crate::proxy::origin::{OriginBody, OriginResponse};
-use crate::proxy::outcome::{Ended, Outcome};
+use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::{self, Account, Framed};
 use crate::proxy::serve::Serving;
 use crate::proxy::source::{Following, Source};
 use http::header::{AUTHORIZATION, ETAG, LAST_MODIFIED, RANGE};
 use http::{Method, StatusCode};
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::io::AsyncWrite;
+
+/// Lookups made anew because other fills ended meanwhile.
+const OVERTAKEN_MAX: u32 = 3;
 
 /// Why the origin is asked, and what the transaction ends in when it answers
 /// with a representation.
@@ -63,14 +67,14 @@ impl Plan {
 
 /// What is at hand while the origin is asked.
 struct Asking {
-    job: Job,
+    job: Rc<Job>,
     plan: Plan,
     /// What is held, and its body to serve.
-    held: Option<(Stale, BodyReader)>,
+    held: Option<(Rc<Stale>, BodyReader)>,
 }
 
 impl Asking {
-    fn stale(&self) -> Option<&Stale> {
+    fn stale(&self) -> Option<&Rc<Stale>> {
         self.held.as_ref().map(|(stale, _)| stale)
     }
 }
@@ -98,6 +102,7 @@ impl Cached<'_> {
         }
         let now = self.ctx.shared.clock.mono();
         match self.ctx.shared.fills.claim(&key, now) {
+            Claim::Writer(_) if self.is_overtaken() => Step::Again,
             Claim::Writer(writer) => self.write(writer, asking, Conditions::Strip, reply).await,
             Claim::Follower(reader) => self.follow(reader, asking, reply).await,
             Claim::Remembered => {
@@ -106,6 +111,16 @@ impl Cached<'_> {
                 self.alone(asking, Conditions::Keep, reply).await
             }
         }
+    }
+
+    /// Whether another fill ended after the cache was looked up, and may have
+    /// stored what was not found there; a few times only, for it may have been
+    /// another key's.
+    fn is_overtaken(&mut self) -> bool {
+        let is_overtaken = self.ctx.shared.fills.ended() != self.ended;
+        let looks_again = is_overtaken && self.overtaken < OVERTAKEN_MAX;
+        self.overtaken += u32::from(looks_again);
+        looks_again
     }
 
     /// What is passed on without being stored: what asks for no store, and with
@@ -136,9 +151,9 @@ impl Cached<'_> {
         job.marker = found.marker;
         let body = found.held.ok().map(|held| held.body);
         Asking {
-            job,
+            job: Rc::new(job),
             plan,
-            held: stale.zip(body),
+            held: stale.map(Rc::new).zip(body),
         }
     }
 
@@ -160,9 +175,13 @@ impl Cached<'_> {
         conditions: Conditions,
         reply: &mut Reply<'_, W>,
     ) -> Step {
-        let fetched = lead::lead(&asking.job, writer, asking.stale(), conditions);
-        let ended = match Box::pin(fetched).await {
-            Fetched::Filling(filling) => self.serve_own(*filling, &asking, reply).await,
+        let own = writer.reader();
+        let (job, stale) = (Rc::clone(&asking.job), asking.stale().cloned());
+        let Ok(fetched) = lead::begin(job, writer, stale, conditions).await else {
+            return Step::Again;
+        };
+        let ended = match fetched {
+            Fetched::Filling(filling) => return self.serve_own(own, *filling, asking, reply).await,
             Fetched::Refreshed(head) => return self.serve_refreshed(&head, asking, reply).await,
             Fetched::Relay(response, reason) => {
                 self.relay(*response, (reason, conditions), &asking, reply)
@@ -185,12 +204,13 @@ impl Cached<'_> {
 
     /// The response that this request fetched for everybody.
     async fn serve_own<W: AsyncWrite + Unpin>(
-        &self,
+        &mut self,
+        reader: FillReader<FillHead>,
         filling: Filling,
-        asking: &Asking,
+        asking: Asking,
         reply: &mut Reply<'_, W>,
-    ) -> Ended {
-        let had_validator = asking.stale().is_some_and(has_validator);
+    ) -> Step {
+        let had_validator = asking.stale().is_some_and(|stale| has_validator(stale));
         let outcome = match asking.plan.reason {
             Some(reason) => decide::replaced(reason, had_validator),
             None => asking.plan.outcome,
@@ -199,43 +219,39 @@ impl Cached<'_> {
             stored: filling.is_stored,
             ..asking.plan.status()
         };
-        let following = self.following(filling.reader, filling.key, &filling.head);
+        let told = (outcome, relay::route(self.routed), status);
+        self.serve_filling((reader, filling.head), told, asking, reply)
+            .await
+    }
+
+    /// Serves a fill's response as it comes. One whose beginning is nowhere to
+    /// be had any more is fetched again.
+    async fn serve_filling<W: AsyncWrite + Unpin>(
+        &mut self,
+        (reader, head): (FillReader<FillHead>, Arc<FillHead>),
+        (outcome, route, status): (Outcome, Route, CacheStatus),
+        asking: Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let means = (Arc::clone(self.cache), Arc::clone(&self.ctx.cells));
+        let following = Following::new(reader, Arc::clone(&head), means);
+        let account = Account::new(outcome, route.clone());
         let serving = Serving {
-            head: &filling.head,
-            source: Source::Filling(Box::new(following)),
-            length: filling.length,
+            head: &head.head,
+            source: Source::filling(following),
+            length: head.length,
             outcome,
-            route: relay::route(self.routed),
+            route,
             status,
         };
-        self.serve_filling(serving, reply).await
-    }
-
-    async fn serve_filling<W: AsyncWrite + Unpin>(
-        &self,
-        serving: Serving<'_>,
-        reply: &mut Reply<'_, W>,
-    ) -> Ended {
-        let account = Account::new(serving.outcome, serving.route.clone());
         match self.server(reply).serve(serving).await {
-            Ok(ended) => ended,
-            Err(error) => account.failed(reply, error.outcome, error.status, &error.detail),
-        }
-    }
-
-    fn following(
-        &self,
-        reader: FillReader<FillHead>,
-        key: crate::cache::CacheKey,
-        head: &crate::http::stored::StoredHead,
-    ) -> Following {
-        Following {
-            reader,
-            cache: Arc::clone(self.cache),
-            key,
-            meta: head.as_bytes().clone(),
-            wanted: 0..u64::MAX,
-            at: 0,
+            Ok(ended) => Step::Ended(ended),
+            Err(error) if error.is_lost => {
+                Box::pin(self.alone(asking, Conditions::Strip, reply)).await
+            }
+            Err(error) => {
+                Step::Ended(account.failed(reply, error.outcome, error.status, &error.detail))
+            }
         }
     }
 
@@ -253,9 +269,9 @@ impl Cached<'_> {
         let Some((stale, body)) = asking.held else {
             return Step::Again;
         };
-        let served = self
-            .serve_held(head, body, (Outcome::HitRevalidated, status), reply)
-            .await;
+        let copy = Copy::new(head, body, &stale.at.key);
+        let told = (Outcome::HitRevalidated, status);
+        let served = self.serve_held(copy, told, reply).await;
         self.or_gone(served, &stale)
     }
 
@@ -301,9 +317,8 @@ impl Cached<'_> {
         } else {
             Outcome::StaleOriginFailed
         };
-        let served = self
-            .serve_held(&stale.head, body, (outcome, status), reply)
-            .await;
+        let copy = Copy::new(&stale.head, body, &stale.at.key);
+        let served = self.serve_held(copy, (outcome, status), reply).await;
         self.or_gone(served, &stale)
     }
 
@@ -322,7 +337,7 @@ impl Cached<'_> {
     ) -> Step {
         match reader.head().await {
             HeadEvent::Head(head) if self.may_share(&head) => {
-                Step::Ended(self.serve_shared(reader, &head, &asking, reply).await)
+                self.serve_shared((reader, head), asking, reply).await
             }
             HeadEvent::Head(_) => {
                 drop(reader);
@@ -350,26 +365,17 @@ impl Cached<'_> {
     }
 
     async fn serve_shared<W: AsyncWrite + Unpin>(
-        &self,
-        reader: FillReader<FillHead>,
-        head: &FillHead,
-        asking: &Asking,
+        &mut self,
+        fill: (FillReader<FillHead>, Arc<FillHead>),
+        asking: Asking,
         reply: &mut Reply<'_, W>,
-    ) -> Ended {
+    ) -> Step {
         let status = CacheStatus {
             collapsed: true,
             ..asking.plan.status()
         };
-        let following = self.following(reader, head.key.clone(), &head.head);
-        let serving = Serving {
-            head: &head.head,
-            source: Source::Filling(Box::new(following)),
-            length: head.length,
-            outcome: Outcome::HitWhileWriting,
-            route: crate::proxy::outcome::Route::None,
-            status,
-        };
-        self.serve_filling(serving, reply).await
+        let told = (Outcome::HitWhileWriting, Route::None, status);
+        self.serve_filling(fill, told, asking, reply).await
     }
 
     /// A response for this client only. Where its conditions were taken off the

@@ -1,6 +1,7 @@
 //! What asking the origin takes, apart from the client that caused it.
 
 use super::lookup::{Found, StaleRef};
+use super::storing::Storing;
 use crate::base::clock::{Clock, WallTime};
 use crate::cache::{Cache, CacheKey};
 use crate::http::cache_control::RequestDirectives;
@@ -27,11 +28,13 @@ pub type Fills = FillTable<FillHead>;
 #[derive(Debug)]
 pub struct FillHead {
     /// The head as it is stored.
-    pub(super) head: StoredHead,
+    pub(in crate::proxy) head: StoredHead,
     /// The body's length in bytes, when it is known.
     pub(super) length: Option<u64>,
     /// The key it is stored by.
-    pub(super) key: CacheKey,
+    pub(in crate::proxy) key: CacheKey,
+    /// Its store, for who falls behind.
+    pub(in crate::proxy) storing: Storing,
     /// The fields that select it (Vary), and the values that did.
     pub(super) fields: Vec<HeaderName>,
     pub(super) selected: Vec<u8>,
@@ -79,7 +82,7 @@ pub(super) struct Job {
     /// The client's fields as they came.
     pub(super) client: HeaderMap,
     /// The fields as they go to the origin.
-    fields: HeaderMap,
+    pub(super) fields: HeaderMap,
     pub(super) asked: ReuseRequest,
 }
 

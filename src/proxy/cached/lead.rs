@@ -2,6 +2,7 @@
 
 use super::job::{Conditions, FillHead, Job, Stale};
 use super::pump::{self, Pump};
+use super::storing::Storing;
 use crate::cache::{CacheKey, NewObject, ObjectKind, ObjectWriter};
 use crate::http::conditional;
 use crate::http::framing::BodyFraming;
@@ -11,11 +12,14 @@ use crate::http::stored::{Received, StoredHead};
 use crate::http::vary::{Vary, vary};
 use crate::metrics::Metric;
 use crate::proxy::decide;
-use crate::proxy::fill::{Failure, FillReader, FillWriter};
+use crate::proxy::fill::{Failure, FillWriter};
 use crate::proxy::marker::{self, Marker};
 use crate::proxy::origin::{OriginError, OriginResponse};
 use crate::proxy::outcome::Outcome;
 use http::{Method, StatusCode};
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// What came of asking the origin.
 pub(super) enum Fetched {
@@ -33,11 +37,32 @@ pub(super) enum Fetched {
 
 /// A response on its way to this client, to followers and to the cache.
 pub(super) struct Filling {
-    pub(super) head: StoredHead,
-    pub(super) key: CacheKey,
-    pub(super) length: Option<u64>,
+    pub(super) head: Arc<FillHead>,
     pub(super) is_stored: bool,
-    pub(super) reader: FillReader<FillHead>,
+}
+
+/// Asks the origin as the writer of a fill, in a task of its own: while anybody
+/// follows the fill, it goes on though the client that began it has left. No
+/// answer comes when nobody did.
+pub(super) fn begin(
+    job: Rc<Job>,
+    writer: FillWriter<FillHead>,
+    stale: Option<Rc<Stale>>,
+    conditions: Conditions,
+) -> oneshot::Receiver<Fetched> {
+    let (to, from) = oneshot::channel();
+    let watch = writer.watch();
+    tokio::task::spawn_local(async move {
+        tokio::select! {
+            biased;
+            fetched = lead(&job, writer, stale.as_deref(), conditions) => {
+                // Who asked may have left by now.
+                drop(to.send(fetched));
+            }
+            () = watch.deserted() => {}
+        }
+    });
+    from
 }
 
 /// Asks the origin as the writer of a fill.
@@ -181,22 +206,21 @@ fn fill(
     let head = StoredHead::build(&received(&response), storable);
     let length = length(response.framing);
     let object = place.object(job, &head, length, epoch);
-    let (fill, reader) = writer.head(FillHead {
-        head: head.clone(),
+    let is_stored = object.is_some();
+    let fill = writer.head(FillHead {
+        head,
         length,
-        key: place.key.clone(),
+        key: place.key,
+        storing: Storing::new(object),
         selected: place.selected,
         fields: place.fields,
     });
     let filling = Filling {
-        head,
-        key: place.key,
-        length,
-        is_stored: object.is_some(),
-        reader,
+        head: Arc::clone(fill.told()),
+        is_stored,
     };
-    let pump = Pump::new(job, fill, (object, place.marker), epoch);
-    tokio::task::spawn_local(pump.run(response.body, length));
+    let pump = Pump::new(job, fill, place.marker, epoch);
+    tokio::task::spawn_local(pump.run(response.body));
     Fetched::Filling(Box::new(filling))
 }
 

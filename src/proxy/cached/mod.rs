@@ -5,8 +5,10 @@ mod job;
 mod lead;
 mod lookup;
 mod pump;
+mod storing;
 
 pub use job::{FillHead, Fills};
+pub use storing::Storing;
 
 use super::cache_status::{CacheStatus, Forwarded};
 use super::context::WorkerContext;
@@ -18,10 +20,11 @@ use super::relay::Account;
 use super::routed::{Mode, Routed};
 use super::serve::{Server, Serving};
 use super::source::Source;
-use crate::cache::{Cache, Miss};
+use crate::cache::{BodyReader, Cache, CacheKey, Miss};
 use crate::http::cache_control::RequestDirectives;
 use crate::http::reuse::{self, ReuseRequest};
 use crate::http::storable::may_look_up;
+use crate::http::stored::StoredHead;
 use crate::metrics::Metric;
 use ask::Plan;
 use http::StatusCode;
@@ -32,7 +35,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Lookups of one request: a copy that proves unreadable, a fill that is
 /// abandoned, or a validation by another request make it look again.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 8;
 
 /// Carries out a GET or a HEAD.
 ///
@@ -41,7 +44,7 @@ const ROUNDS: usize = 4;
 pub async fn run<R, W>(
     ctx: &WorkerContext,
     routed: &Routed,
-    body: RequestBody<'_, R>,
+    mut body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
 ) -> Ended
 where
@@ -61,8 +64,16 @@ where
         cache,
         asked: asked(routed),
         validated: false,
+        ended: 0,
+        overtaken: 0,
     };
-    match request.run(reply).await {
+    let step = tokio::select! {
+        biased;
+        step = request.run(reply) => step,
+        () = body.reset() => Step::Gone,
+    };
+    match step {
+        Step::Gone => Account::new(Outcome::ClientAbort, Route::None).reset(reply),
         Step::Ended(ended) => ended,
         Step::Pass(passing) => fetch::pass_as(ctx, routed, body, reply, &passing).await,
         Step::Again => {
@@ -107,6 +118,8 @@ enum Step {
     Pass(Passing),
     /// The cache is to be looked up again.
     Again,
+    /// The client has left.
+    Gone,
 }
 
 /// One request on its way.
@@ -118,6 +131,10 @@ struct Cached<'a> {
     /// Another request's validation came while this one waited, so what is held
     /// now is good for this one too.
     validated: bool,
+    /// Fills that had ended when the cache was looked up.
+    ended: u64,
+    /// Times that another fill ended between the lookup and the claim.
+    overtaken: u32,
 }
 
 impl Cached<'_> {
@@ -127,13 +144,14 @@ impl Cached<'_> {
         for _ in 0..ROUNDS {
             match self.step(found, reply).await {
                 Step::Again => found = self.look_up().await,
-                step @ (Step::Ended(_) | Step::Pass(_)) => return step,
+                step @ (Step::Ended(_) | Step::Pass(_) | Step::Gone) => return step,
             }
         }
         Step::Again
     }
 
-    async fn look_up(&self) -> Found {
+    async fn look_up(&mut self) -> Found {
+        self.ended = self.ctx.shared.fills.ended();
         lookup::look_up(self.cache, self.routed).await
     }
 
@@ -199,12 +217,11 @@ impl Cached<'_> {
             return Step::Again;
         };
         let status = hit_status(&held, self.routed);
-        match self
-            .serve_held(&held.head, held.body, (outcome, status), reply)
-            .await
-        {
+        let copy = Copy::new(&held.head, held.body, &held.stale.key);
+        match self.serve_held(copy, (outcome, status), reply).await {
             Ok(ended) => Step::Ended(ended),
             Err(_) => {
+                self.cache.remove(&held.stale.key);
                 let found = Found {
                     held: Err(Miss::ReadError),
                     marker,
@@ -215,25 +232,31 @@ impl Cached<'_> {
         }
     }
 
+    /// Serves a copy. One that can't be read to its end is taken out: the next
+    /// request would find it no better.
     async fn serve_held<W: AsyncWrite + Unpin>(
         &self,
-        head: &crate::http::stored::StoredHead,
-        body: crate::cache::BodyReader,
+        copy: Copy<'_>,
         (outcome, status): (Outcome, CacheStatus),
         reply: &mut Reply<'_, W>,
     ) -> Result<Ended, super::source::SourceError> {
-        let length = Some(body.remaining());
+        let length = Some(copy.body.remaining());
         let asked_origin = status.forwarded_status.is_some();
         let route = asked_origin.then(|| super::relay::route(self.routed));
         let serving = Serving {
-            head,
-            source: Source::Stored(body),
+            head: copy.head,
+            source: Source::stored(copy.body),
             length,
             outcome,
             route: route.unwrap_or_default(),
             status,
         };
-        self.server(reply).serve(serving).await
+        let mut server = self.server(reply);
+        let served = server.serve(serving).await;
+        if server.lost {
+            self.cache.remove(copy.key);
+        }
+        served
     }
 
     fn server<'b, 'c, W>(&'b self, reply: &'b mut Reply<'c, W>) -> Server<'b, 'c, W> {
@@ -241,7 +264,21 @@ impl Cached<'_> {
             ctx: self.ctx,
             routed: self.routed,
             reply,
+            lost: false,
         }
+    }
+}
+
+/// A stored response to be served.
+struct Copy<'a> {
+    head: &'a StoredHead,
+    body: BodyReader,
+    key: &'a CacheKey,
+}
+
+impl<'a> Copy<'a> {
+    const fn new(head: &'a StoredHead, body: BodyReader, key: &'a CacheKey) -> Self {
+        Self { head, body, key }
     }
 }
 

@@ -1,15 +1,17 @@
 //! Carrying a body from the origin to the followers and into the cache.
 
 use super::job::{FillHead, Job, Tools};
+use super::storing::Storing;
 use crate::cache::{CacheKey, NewObject, ObjectKind, ObjectWriter};
 use crate::metrics::Metric;
 use crate::proxy::fill::{Failure, FillBody};
 use crate::proxy::marker::Marker;
-use crate::proxy::origin::{OriginBody, OriginError};
+use crate::proxy::origin::{OriginBody, OriginError, Upstream};
 use crate::proxy::outcome::Outcome;
+use crate::proxy::resume::{Resume, Tail, Wanted};
 use crate::proxy::settings::seconds;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,33 +26,60 @@ struct Background {
     timeout: Duration,
 }
 
+/// Times that a body which broke off is gone on with.
+const RESUMES_MAX: u32 = 3;
+
 /// A body under way. It outlives the client that caused it.
 pub(super) struct Pump {
     tools: Tools,
     fill: FillBody<FillHead>,
-    object: Option<ObjectWriter>,
+    storing: Storing,
+    length: Option<u64>,
     /// The URL's key, and the marker to be stored there once the object is.
     marker: Option<(CacheKey, Marker)>,
     epoch: u64,
+    /// Where the rest is asked for when the body breaks off.
+    upstream: Upstream,
+    fields: HeaderMap,
+    resumes: u32,
     background: Background,
     /// Since when no client is left.
     alone_since: Option<Instant>,
+}
+
+/// Where the body comes from.
+enum Coming {
+    Body(OriginBody),
+    Tail(Tail),
+}
+
+impl Coming {
+    async fn next(&mut self) -> Result<Option<Bytes>, OriginError> {
+        match self {
+            Self::Body(body) => body.next().await,
+            Self::Tail(tail) => tail.next().await,
+        }
+    }
 }
 
 impl Pump {
     pub(super) fn new(
         job: &Job,
         fill: FillBody<FillHead>,
-        (object, marker): (Option<ObjectWriter>, Option<Marker>),
+        marker: Option<Marker>,
         epoch: u64,
     ) -> Self {
         let records = &job.snapshot.records;
         Self {
             tools: job.tools.clone(),
+            storing: fill.told().storing.clone(),
+            length: fill.told().length,
             fill,
-            object,
             marker: marker.map(|marker| (job.key.clone(), marker)),
             epoch,
+            upstream: job.upstream.clone(),
+            fields: job.fields.clone(),
+            resumes: 0,
             background: Background {
                 threshold: records.http_background_fill_completed_threshold,
                 timeout: seconds(records.http_background_fill_active_timeout),
@@ -60,53 +89,105 @@ impl Pump {
     }
 
     /// Runs to the body's end, however it ends.
-    pub(super) async fn run(mut self, mut body: OriginBody, length: Option<u64>) {
+    pub(super) async fn run(mut self, body: OriginBody) {
+        let mut coming = Coming::Body(body);
         loop {
-            match body.next().await {
+            let Some(next) = self.next(&mut coming).await else {
+                return self.give_up();
+            };
+            match next {
                 Ok(Some(data)) => {
                     self.store(&data);
                     self.fill.push(data).await;
-                    if !self.may_go_on(length) {
-                        return self.give_up();
-                    }
                 }
                 Ok(None) => return self.finish(),
-                Err(error) => {
-                    self.count_alone(Metric::BackgroundFillBytesAborted);
-                    return self.fill.fail(failure(&error));
-                }
+                Err(error) => match self.resume(&error).await {
+                    Some(tail) => coming = Coming::Tail(tail),
+                    None => {
+                        self.count_alone(Metric::BackgroundFillBytesAborted);
+                        return self.fill.fail(failure(&error));
+                    }
+                },
             }
         }
     }
 
-    /// What the cache refuses, the followers still get.
-    fn store(&mut self, data: &Bytes) {
-        let Some(object) = &mut self.object else {
-            return;
+    /// What comes next; `None` when it is not worth waiting for any more.
+    async fn next(&mut self, coming: &mut Coming) -> Option<Result<Option<Bytes>, OriginError>> {
+        let mut next = std::pin::pin!(coming.next());
+        loop {
+            if !self.may_go_on() {
+                return None;
+            }
+            let is_alone = self.alone_since.is_some();
+            tokio::select! {
+                biased;
+                next = &mut next => return Some(next),
+                () = self.fill.deserted(), if !is_alone => {}
+                () = self.overdue(), if is_alone => {}
+            }
+        }
+    }
+
+    /// When the time of a fill without clients is over.
+    async fn overdue(&self) {
+        match self.alone_since {
+            Some(since) if !self.background.timeout.is_zero() => {
+                tokio::time::sleep_until(since + self.background.timeout).await;
+            }
+            Some(_) | None => std::future::pending().await,
+        }
+    }
+
+    /// The rest of a body that the origin broke off, from where it ended.
+    async fn resume(&mut self, error: &OriginError) -> Option<Tail> {
+        let total = self.fill.total();
+        let is_lost = matches!(error, OriginError::Closed(_) | OriginError::Stalled(_));
+        if !is_lost || total == 0 || self.resumes == RESUMES_MAX {
+            return None;
+        }
+        self.resumes += 1;
+        let resume = Resume {
+            origins: &self.tools.origins,
+            upstream: &self.upstream,
+            fields: self.fields.clone(),
         };
-        if object.push(data).is_err() {
-            self.object = None;
+        let wanted = Wanted {
+            head: &self.fill.told().head,
+            length: self.length,
+            bytes: total..u64::MAX,
+        };
+        let tail = resume.ask(&wanted).await?;
+        self.tools.cells.add(Metric::FillResumed, 1);
+        Some(tail)
+    }
+
+    /// What the cache refuses, the followers still get.
+    fn store(&self, data: &Bytes) {
+        if self.storing.push(data).is_err() {
             self.tools.cells.add(Metric::CacheWriteErrors, 1);
         }
     }
 
     /// Whether a client is left, or the records let the fill go on without.
-    fn may_go_on(&mut self, length: Option<u64>) -> bool {
+    fn may_go_on(&mut self) -> bool {
         if self.fill.followers() > 0 {
             self.leave_background();
             return true;
         }
-        if self.object.is_none() {
+        if !self.storing.is_open() {
             return false;
         }
         let since = self.enter_background();
         let in_time =
             self.background.timeout.is_zero() || since.elapsed() < self.background.timeout;
-        in_time && self.has_come_far(length)
+        in_time && self.has_come_far()
     }
 
-    fn has_come_far(&self, length: Option<u64>) -> bool {
-        let Some(length) = length else { return true };
+    fn has_come_far(&self) -> bool {
+        let Some(length) = self.length else {
+            return true;
+        };
         let part = |bytes: u64| Duration::from_micros(bytes).as_secs_f64();
         part(self.fill.total()) >= part(length) * self.background.threshold
     }
@@ -142,8 +223,7 @@ impl Pump {
     /// The object first, then the marker that leads to it, then the news.
     fn finish(mut self) {
         self.count_alone(Metric::BackgroundFillBytesCompleted);
-        let committed = self.object.take().map(ObjectWriter::commit);
-        match committed {
+        match self.storing.commit() {
             Some(Ok(())) => self.store_marker(),
             Some(Err(_)) => self.tools.cells.add(Metric::CacheWriteErrors, 1),
             None => {}

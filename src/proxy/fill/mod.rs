@@ -9,9 +9,9 @@
 //!
 //! Followers are woken by events, never polled. Memory is bounded: a fill holds
 //! the last [`FillLimits::window`] bytes of its body. The writer goes at the
-//! pace of the fastest follower; one that falls out of the window waits for
-//! the end and reads the rest from the cache. A writer that is dropped wakes
-//! everybody with a failure.
+//! pace of the fastest follower; one that falls out of the window is told so at
+//! once, reads what it missed from elsewhere, and comes back. A writer that is
+//! dropped wakes everybody with a failure.
 
 mod reader;
 mod table;
@@ -19,7 +19,7 @@ mod writer;
 
 pub use reader::{FillReader, HeadEvent, Next};
 pub use table::{Claim, FillTable};
-pub use writer::{FillBody, FillWriter};
+pub use writer::{FillBody, FillWatch, FillWriter};
 
 use super::outcome::Outcome;
 use bytes::Bytes;
@@ -108,7 +108,8 @@ struct Shared<H> {
     total: u64,
     /// Where each follower reads; `None` for one that left, or fell behind.
     positions: Vec<Option<u64>>,
-    /// Followers that have not left, those behind too.
+    /// Followers that have not left: those behind too, and the client whose
+    /// request is fetched.
     followers: usize,
 }
 
@@ -153,7 +154,7 @@ struct Fill<H> {
     shared: Mutex<Shared<H>>,
     /// Tells followers: more, or another phase.
     more: Notify,
-    /// Tells the writer: a follower went on, or left.
+    /// Tells whoever fetches: a follower went on, or left.
     room: Notify,
 }
 
@@ -171,6 +172,19 @@ impl<H> Fill<H> {
             more: Notify::new(),
             room: Notify::new(),
         })
+    }
+
+    /// Waits until nobody follows.
+    async fn deserted(&self) {
+        loop {
+            let room = self.room.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable();
+            if self.shared.lock().followers == 0 {
+                return;
+            }
+            room.await;
+        }
     }
 
     /// Ends the fill, unless it has ended, and wakes everybody.

@@ -24,8 +24,9 @@ pub enum Next {
     Data(Bytes),
     /// Its end: everything was handed out.
     End,
-    /// This follower fell out of the window, and the fill is done: the rest,
-    /// from this byte on, is in the cache or nowhere.
+    /// This follower fell out of the window, which begins at this byte by now:
+    /// what lies before it is to be had elsewhere, and [`FillReader::resume`]
+    /// goes on from there.
     Behind(u64),
     /// It broke off.
     Failed(Failure),
@@ -69,7 +70,7 @@ impl<H> FillReader<H> {
     pub async fn next(&mut self) -> Next {
         let id = self.id;
         let next = self.when(|shared, at| take(shared, at, id)).await;
-        self.fill.room.notify_one();
+        self.fill.room.notify_waiters();
         next
     }
 
@@ -78,8 +79,37 @@ impl<H> FillReader<H> {
         let mut shared = self.fill.shared.lock();
         let next = take(&mut shared, &mut self.at, self.id);
         drop(shared);
-        self.fill.room.notify_one();
+        self.fill.room.notify_waiters();
         next
+    }
+
+    /// Whether the window has moved past this follower.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.at < self.fill.shared.lock().base
+    }
+
+    /// Goes on at byte `at`, which must have come already.
+    pub fn resume(&mut self, at: u64) {
+        let mut shared = self.fill.shared.lock();
+        self.at = at.min(shared.total);
+        note(&mut shared, self.id, Some(self.at));
+    }
+
+    /// Asks `what` now and after each event until it has an answer; it is told
+    /// whether the fill is over, and must have one then. The fill is not locked
+    /// meanwhile. Cancel-safe.
+    pub async fn until<T>(&self, mut what: impl FnMut(bool) -> Option<T>) -> T {
+        loop {
+            let more = self.fill.more.notified();
+            let mut more = std::pin::pin!(more);
+            more.as_mut().enable();
+            let is_over = self.fill.shared.lock().phase.is_over();
+            if let Some(answer) = what(is_over) {
+                return answer;
+            }
+            more.await;
+        }
     }
 
     /// Asks `what` now and after each event, until it has an answer.
@@ -92,8 +122,6 @@ impl<H> FillReader<H> {
             if let Some(answer) = what(&mut fill.shared.lock(), &mut self.at) {
                 return answer;
             }
-            // One that fell behind no longer holds the writer back.
-            fill.room.notify_one();
             more.await;
         }
     }
@@ -102,7 +130,7 @@ impl<H> FillReader<H> {
 /// The part at `at`, or how it ended there.
 fn take<H>(shared: &mut Shared<H>, at: &mut u64, id: usize) -> Option<Next> {
     if *at < shared.base {
-        return behind(shared, *at, id);
+        return Some(behind(shared, id));
     }
     if let Some(chunk) = chunk_at(shared, *at) {
         *at += bytes(&chunk);
@@ -116,13 +144,16 @@ fn take<H>(shared: &mut Shared<H>, at: &mut u64, id: usize) -> Option<Next> {
     }
 }
 
-/// Out of the window: nothing to be had before the fill is over.
-fn behind<H>(shared: &mut Shared<H>, at: u64, id: usize) -> Option<Next> {
+/// Out of the window: this follower holds nobody back any more.
+fn behind<H>(shared: &mut Shared<H>, id: usize) -> Next {
     note(shared, id, None);
     match &shared.phase {
-        Phase::Done(_) => Some(Next::Behind(at)),
-        Phase::Failed(failure) => Some(Next::Failed(failure.clone())),
-        Phase::Heading | Phase::Streaming(_) | Phase::Refreshed | Phase::Uncacheable => None,
+        Phase::Failed(failure) => Next::Failed(failure.clone()),
+        Phase::Heading
+        | Phase::Streaming(_)
+        | Phase::Done(_)
+        | Phase::Refreshed
+        | Phase::Uncacheable => Next::Behind(shared.base),
     }
 }
 
@@ -151,6 +182,6 @@ impl<H> Drop for FillReader<H> {
         note(&mut shared, self.id, None);
         shared.followers -= 1;
         drop(shared);
-        self.fill.room.notify_one();
+        self.fill.room.notify_waiters();
     }
 }

@@ -6,6 +6,7 @@ use crate::cache::CacheKey;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Parts of the table, each under a lock of its own.
 const SHARDS: usize = 64;
@@ -41,6 +42,7 @@ impl<H> Default for Shard<H> {
 pub struct FillTable<H> {
     shards: Vec<Mutex<Shard<H>>>,
     limits: FillLimits,
+    ended: AtomicU64,
 }
 
 impl<H> FillTable<H> {
@@ -51,6 +53,7 @@ impl<H> FillTable<H> {
         Arc::new(Self {
             shards: shards.collect(),
             limits,
+            ended: AtomicU64::new(0),
         })
     }
 
@@ -58,6 +61,14 @@ impl<H> FillTable<H> {
     #[must_use]
     pub const fn limits(&self) -> &FillLimits {
         &self.limits
+    }
+
+    /// Fills that have ended so far. Who reads the cache, finds nothing, and
+    /// then becomes the writer may have missed what another fill stored in
+    /// between, if this has risen meanwhile.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Takes part in the fill of `key`, or begins one.
@@ -133,7 +144,9 @@ impl<H> FillTable<H> {
 
     /// Takes a fill that has ended off the table.
     pub(super) fn release(&self, key: &CacheKey) {
-        self.shard(key).lock().fills.remove(&key.hash());
+        let mut shard = self.shard(key).lock();
+        self.ended.fetch_add(1, Ordering::Release);
+        shard.fills.remove(&key.hash());
     }
 
     fn shard(&self, key: &CacheKey) -> &Mutex<Shard<H>> {

@@ -55,7 +55,9 @@ async fn rest(reader: &mut FillReader<&'static str>) -> (Vec<u8>, Next) {
 #[tokio::test]
 async fn a_follower_reads_what_came_before_and_after_it() {
     let table = window(100);
-    let (body, mut own) = writer(&table).head("head");
+    let writer = writer(&table);
+    let mut own = writer.reader();
+    let body = writer.head("head");
     body.push(Bytes::from_static(b"ab")).await;
     let mut late = follower(&table);
     body.push(Bytes::from_static(b"cd")).await;
@@ -82,8 +84,7 @@ async fn followers_on_other_threads_are_woken_by_the_head() {
             })
         })
         .collect();
-    let (body, own) = writer.head("head");
-    drop(own);
+    let body = writer.head("head");
     body.push(Bytes::from_static(b"xyz")).await;
     body.done();
     for thread in followers {
@@ -107,7 +108,9 @@ async fn a_writer_that_vanishes_before_the_head_wakes_everybody() {
 #[tokio::test]
 async fn a_writer_that_vanishes_in_the_body_never_ends_it_cleanly() {
     let table = window(100);
-    let (body, mut own) = writer(&table).head("head");
+    let writer = writer(&table);
+    let mut own = writer.reader();
+    let body = writer.head("head");
     body.push(Bytes::from_static(b"ab")).await;
     drop(body);
     let (data, end) = rest(&mut own).await;
@@ -154,7 +157,9 @@ async fn what_is_remembered_is_bounded() {
 #[tokio::test]
 async fn the_writer_waits_for_the_fastest_follower_only() {
     let table = window(4);
-    let (body, mut fast) = writer(&table).head("head");
+    let writer = writer(&table);
+    let mut fast = writer.reader();
+    let body = writer.head("head");
     let mut slow = follower(&table);
     for _ in 0..8 {
         body.push(Bytes::from_static(b"ab")).await;
@@ -162,13 +167,15 @@ async fn the_writer_waits_for_the_fastest_follower_only() {
     }
     body.done();
     assert_eq!(fast.next().await, Next::End);
-    assert_eq!(slow.next().await, Next::Behind(0));
+    assert_eq!(slow.next().await, Next::Behind(12));
 }
 
 #[tokio::test]
 async fn the_writer_is_held_back_by_its_only_follower() {
     let table = window(4);
-    let (body, mut own) = writer(&table).head("head");
+    let writer = writer(&table);
+    let mut own = writer.reader();
+    let body = writer.head("head");
     body.push(Bytes::from_static(b"ab")).await;
     body.push(Bytes::from_static(b"cd")).await;
     let full = tokio::time::timeout(
@@ -185,7 +192,9 @@ async fn the_writer_is_held_back_by_its_only_follower() {
 #[tokio::test]
 async fn one_that_fell_behind_holds_nothing_when_the_others_leave() {
     let table = window(4);
-    let (body, mut fast) = writer(&table).head("head");
+    let writer = writer(&table);
+    let mut fast = writer.reader();
+    let body = writer.head("head");
     let mut slow = follower(&table);
     for _ in 0..4 {
         body.push(Bytes::from_static(b"ab")).await;
@@ -196,13 +205,46 @@ async fn one_that_fell_behind_holds_nothing_when_the_others_leave() {
         body.push(Bytes::from_static(b"ab")).await;
     }
     body.done();
-    assert_eq!(slow.next().await, Next::Behind(0));
+    assert_eq!(slow.next().await, Next::Behind(12));
+}
+
+#[tokio::test]
+async fn one_that_fell_behind_is_told_at_once_and_comes_back() {
+    let table = window(4);
+    let writer = writer(&table);
+    let mut fast = writer.reader();
+    let body = writer.head("head");
+    let mut slow = follower(&table);
+    for piece in [b"ab", b"cd", b"ef"] {
+        body.push(Bytes::from_static(piece)).await;
+        fast.next().await;
+    }
+    assert_eq!(slow.next().await, Next::Behind(2));
+    slow.resume(2);
+    assert_eq!(slow.next().await, Next::Data(Bytes::from_static(b"cd")));
+    body.done();
+    assert_eq!(rest(&mut slow).await, (b"ef".to_vec(), Next::End));
+}
+
+#[tokio::test]
+async fn the_fetch_learns_that_the_last_of_its_clients_left() {
+    let table = window(4);
+    let writer = writer(&table);
+    let (own, other) = (writer.reader(), follower(&table));
+    let watch = writer.watch();
+    drop(own);
+    let waits = tokio::time::timeout(Duration::from_millis(10), watch.deserted());
+    assert!(waits.await.is_err(), "somebody follows");
+    drop(other);
+    watch.deserted().await;
 }
 
 #[tokio::test]
 async fn a_chunk_beyond_the_window_still_reaches_its_reader() {
     let table = window(4);
-    let (body, mut own) = writer(&table).head("head");
+    let writer = writer(&table);
+    let mut own = writer.reader();
+    let body = writer.head("head");
     body.push(Bytes::from_static(b"0123456789")).await;
     assert_eq!(
         own.next().await,
@@ -216,7 +258,9 @@ async fn a_chunk_beyond_the_window_still_reaches_its_reader() {
 #[tokio::test]
 async fn a_writer_whose_followers_left_goes_on_alone() {
     let table = window(4);
-    let (body, own) = writer(&table).head("head");
+    let writer = writer(&table);
+    let own = writer.reader();
+    let body = writer.head("head");
     drop(own);
     for _ in 0..10 {
         body.push(Bytes::from_static(b"abcd")).await;

@@ -49,6 +49,17 @@ impl<H> Drop for Hold<H> {
     }
 }
 
+/// Sees who follows a fill.
+#[derive(Debug)]
+pub struct FillWatch<H>(Arc<Fill<H>>);
+
+impl<H> FillWatch<H> {
+    /// Waits until nobody follows. Cancel-safe.
+    pub async fn deserted(&self) {
+        self.0.deserted().await;
+    }
+}
+
 impl<H> FillWriter<H> {
     pub(super) const fn new(fill: Arc<Fill<H>>, table: Arc<FillTable<H>>, key: CacheKey) -> Self {
         let hold = Hold {
@@ -75,17 +86,28 @@ impl<H> FillWriter<H> {
         &self.hold.key
     }
 
-    /// A cacheable head has come: followers judge it and read on. The reader is
-    /// the writer's own client.
+    /// A reader for the client whose request is fetched: a follower like the
+    /// others, there from the beginning.
     #[must_use]
-    pub fn head(self, head: H) -> (FillBody<H>, FillReader<H>) {
-        let own = FillReader::join(&self.hold.fill);
+    pub fn reader(&self) -> FillReader<H> {
+        FillReader::join(&self.hold.fill)
+    }
+
+    /// Tells, beside the fetch, whether anybody still waits for it.
+    #[must_use]
+    pub fn watch(&self) -> FillWatch<H> {
+        FillWatch(Arc::clone(&self.hold.fill))
+    }
+
+    /// A cacheable head has come: followers judge it and read on.
+    #[must_use]
+    pub fn head(self, head: H) -> FillBody<H> {
         let head = Arc::new(head);
         self.hold.fill.shared.lock().phase = Phase::Streaming(Arc::clone(&head));
         self.hold.table.forget(&self.hold.key);
         self.hold.fill.more.notify_waiters();
         let hold = self.hold;
-        (FillBody { hold, head }, own)
+        FillBody { hold, head }
     }
 
     /// The response can't be shared: everybody fetches for himself at once, and
@@ -132,10 +154,21 @@ impl<H> FillBody<H> {
         self.hold.fill.more.notify_waiters();
     }
 
+    /// What the head told.
+    #[must_use]
+    pub const fn told(&self) -> &Arc<H> {
+        &self.head
+    }
+
     /// Followers that have not left.
     #[must_use]
     pub fn followers(&self) -> usize {
         self.hold.fill.shared.lock().followers
+    }
+
+    /// Waits until nobody follows. Cancel-safe.
+    pub async fn deserted(&self) {
+        self.hold.fill.deserted().await;
     }
 
     /// Bytes handed over so far.

@@ -46,6 +46,13 @@ impl<'c, R: AsyncRead + Unpin> RequestBody<'c, R> {
         self.read.body().await
     }
 
+    /// Waits until the client is gone beyond doubt: its connection was reset. A
+    /// client that only ended its side still reads (RFC 9112 9.6). Waits for
+    /// ever while the body is not whole. Cancel-safe.
+    pub async fn reset(&mut self) {
+        self.read.reset().await;
+    }
+
     /// Whether nothing of the body is left to read.
     #[must_use]
     pub fn is_whole(&self) -> bool {

@@ -15,6 +15,9 @@ use tokio::time::Instant;
 /// Bytes asked of the socket at a time.
 const READ_BYTES: usize = 16 * 1024;
 
+/// Bytes of later requests that are read while one is being answered.
+const AHEAD_MAX: usize = 64 * 1024;
+
 /// How much of the request's body is still to come.
 #[derive(Debug)]
 pub(super) enum Rest {
@@ -176,6 +179,20 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
     async fn fill(&mut self) -> std::io::Result<usize> {
         self.buffer.reserve(READ_BYTES);
         self.io.read_buf(&mut self.buffer).await
+    }
+
+    /// Waits until the connection is reset, and no longer; for ever on one that
+    /// is only silent, or half closed, whose client still reads. Requests that
+    /// come ahead of their time are kept, within bounds. Cancel-safe.
+    pub(super) async fn reset(&mut self) {
+        while matches!(self.rest, Rest::Nothing) && self.buffer.len() < AHEAD_MAX {
+            match self.fill().await {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+        std::future::pending().await
     }
 
     /// Throws away what the client still sends, up to `bytes_max`; false if

@@ -1,0 +1,102 @@
+//! The rest of a body that broke off: a Range request to the origin under a
+//! strong validator (RFC 9110 13.1.5, 14.2).
+
+use super::origin::{OriginBody, OriginError, OriginPool, OriginRequest, OriginResponse, Upstream};
+use crate::http::conditional;
+use crate::http::range::Part;
+use crate::http::stored::StoredHead;
+use bytes::Bytes;
+use http::header::{CONTENT_RANGE, ETAG, IF_RANGE, RANGE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::ops::Range;
+
+/// Who is asked, and by which fields.
+pub(super) struct Resume<'a> {
+    pub(super) origins: &'a OriginPool,
+    pub(super) upstream: &'a Upstream,
+    /// The request's fields as they go to the origin.
+    pub(super) fields: HeaderMap,
+}
+
+/// What is wanted of which representation.
+pub(super) struct Wanted<'a> {
+    pub(super) head: &'a StoredHead,
+    /// The body's length in bytes, when it is known.
+    pub(super) length: Option<u64>,
+    /// The bytes, not none of them; an end past the body's is the body's.
+    pub(super) bytes: Range<u64>,
+}
+
+impl Resume<'_> {
+    /// Asks for the rest. `None` when it can't be had of the very same
+    /// representation: no strong validator, or another answer than that part.
+    pub(super) async fn ask(mut self, wanted: &Wanted<'_>) -> Option<Tail> {
+        self.set_range(wanted)?;
+        let request = OriginRequest::new(self.upstream.clone(), Method::GET, self.fields);
+        let response = self.origins.send(request).await.ok()?;
+        Tail::of(response, wanted)
+    }
+
+    fn set_range(&mut self, wanted: &Wanted<'_>) -> Option<()> {
+        let tag = validator(wanted.head)?;
+        let Range { start, end } = wanted.bytes;
+        let range = match wanted.length.map_or(end, |length| end.min(length)) {
+            u64::MAX => format!("bytes={start}-"),
+            end if end > start => format!("bytes={start}-{}", end - 1),
+            _ => return None,
+        };
+        conditional::remove_conditions(&mut self.fields);
+        self.fields
+            .insert(RANGE, HeaderValue::try_from(range).ok()?);
+        self.fields
+            .insert(IF_RANGE, HeaderValue::from_bytes(tag).ok()?);
+        Some(())
+    }
+}
+
+/// The strong validator of a whole representation.
+fn validator(head: &StoredHead) -> Option<&[u8]> {
+    let tag = head.etag().filter(|_| head.status() == StatusCode::OK)?;
+    conditional::strongly_equal(tag, tag).then_some(tag)
+}
+
+/// The rest of a body, no byte more or less than was asked for.
+pub(super) struct Tail {
+    body: OriginBody,
+    left: u64,
+}
+
+impl Tail {
+    fn of(response: OriginResponse, wanted: &Wanted<'_>) -> Option<Self> {
+        let tag = response.headers.get(ETAG)?.as_bytes();
+        let is_same = conditional::strongly_equal(tag, wanted.head.etag()?);
+        if response.status != StatusCode::PARTIAL_CONTENT || !is_same {
+            return None;
+        }
+        let part = Part::parse(response.headers.get(CONTENT_RANGE)?.as_bytes())?;
+        let end = wanted.bytes.end.min(part.whole);
+        let is_asked = part.first == wanted.bytes.start && part.last + 1 == end;
+        let fits = wanted.length.is_none_or(|length| length == part.whole);
+        (is_asked && fits).then(|| Self {
+            body: response.body,
+            left: part.len(),
+        })
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// The origin broke off again, or sent more than it said.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, OriginError> {
+        let Some(data) = self.body.next().await? else {
+            let is_whole = self.left == 0;
+            let short = || OriginError::Closed("a part is shorter than its range".to_owned());
+            return if is_whole { Ok(None) } else { Err(short()) };
+        };
+        let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        let left = self.left.checked_sub(bytes);
+        let long = || OriginError::Malformed("a part is longer than its range".to_owned());
+        self.left = left.ok_or_else(long)?;
+        Ok(Some(data))
+    }
+}

@@ -1,0 +1,295 @@
+//! Fetches that several clients share: who waits, who falls behind, who leaves.
+
+use crate::support::{Client, Origin, Proxy, ok};
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use strata::metrics::Metric;
+
+const MIB: usize = 1 << 20;
+const GET: &str = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// Bytes of which no two stretches are alike.
+fn pattern(len: usize) -> Vec<u8> {
+    let words = 0..u64::try_from(len.div_ceil(8)).unwrap();
+    let mut bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    bytes.truncate(len);
+    bytes
+}
+
+/// An origin of one body with a strong validator. To a request without a range
+/// it gives the first `before` bytes, and the rest when the gate is opened; it
+/// breaks off there when the gate is dropped.
+fn gated(len: usize, before: usize, ranges: bool) -> (Origin, Sender<()>) {
+    let (open, gate) = channel();
+    let gate: Mutex<Receiver<()>> = Mutex::new(gate);
+    let body = Arc::new(pattern(len));
+    let origin = Origin::speaking(move |request, mut stream| {
+        if let Some(range) = request.fields("range").first().filter(|_| ranges) {
+            return part(&body, range, stream);
+        }
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\nContent-Length: {len}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        if stream.write_all(&body[..before]).is_err() {
+            return false;
+        }
+        gate.lock().unwrap().recv().is_ok() && stream.write_all(&body[before..]).is_ok()
+    });
+    (origin, open)
+}
+
+fn part(body: &[u8], range: &str, mut stream: &std::net::TcpStream) -> bool {
+    let (first, last) = range
+        .strip_prefix("bytes=")
+        .unwrap()
+        .split_once('-')
+        .unwrap();
+    let first: usize = first.parse().unwrap();
+    let last = last.parse().unwrap_or(body.len() - 1);
+    let head = format!(
+        "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nContent-Range: bytes {first}-{last}/{}\r\nContent-Length: {}\r\n\r\n",
+        body.len(),
+        last + 1 - first
+    );
+    stream.write_all(head.as_bytes()).is_ok() && stream.write_all(&body[first..=last]).is_ok()
+}
+
+/// A client that has got the head and the first `bytes` of the body.
+fn reading(proxy: &Proxy, bytes: usize) -> (Client, Vec<u8>) {
+    let mut client = Client::connect(proxy.address);
+    let head = client.send(GET).head().unwrap();
+    assert_eq!(head.status, 200, "{}", head.head);
+    let begun = client.bytes(bytes);
+    (client, begun)
+}
+
+/// Waits for what another thread brings about.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let came = (0..500).any(|_| {
+        holds() || {
+            std::thread::park_timeout(Duration::from_millis(10));
+            false
+        }
+    });
+    assert!(came, "{what} never came about");
+}
+
+#[test]
+fn who_comes_late_reads_from_the_cache_what_memory_has_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let (origin, gate) = gated(20 * MIB, 16 * MIB, false);
+    let proxy = Proxy::on_disk("", &origin.map("/"), dir.path());
+    let (mut first, mut got) = reading(&proxy, 16 * MIB);
+    let (mut late, mut behind) = reading(&proxy, 15 * MIB);
+    assert!(proxy.counter(Metric::FillReadbacks) > 0);
+    gate.send(()).unwrap();
+    got.extend(first.bytes(4 * MIB));
+    behind.extend(late.bytes(5 * MIB));
+    assert!(got == pattern(20 * MIB) && behind == got);
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn who_lags_behind_what_is_not_stored_asks_for_the_part_he_missed() {
+    const LEN: usize = 40 * MIB;
+    let (origin, gate) = gated(LEN, 0, true);
+    let proxy = Proxy::start(&origin.map("/"));
+    let (mut slow, _) = reading(&proxy, 0);
+    let (mut fast, _) = reading(&proxy, 0);
+    gate.send(()).unwrap();
+    let mut got = slow.bytes(MIB);
+    assert!(fast.bytes(LEN) == pattern(LEN));
+    got.extend(slow.bytes(LEN - MIB));
+    assert!(got == pattern(LEN));
+    let asked = origin.requests();
+    assert_eq!(asked[1].fields("if-range"), ["\"a\""], "{asked:?}");
+    assert_eq!(proxy.counter(Metric::FillResumed), 1);
+}
+
+#[test]
+fn who_lags_behind_what_can_not_be_had_again_is_cut_and_counted() {
+    const LEN: usize = 40 * MIB;
+    let (origin, gate) = gated(LEN, 0, false);
+    let proxy = Proxy::start(&origin.map("/"));
+    let (mut slow, _) = reading(&proxy, 0);
+    let (mut fast, _) = reading(&proxy, 0);
+    gate.send(()).unwrap();
+    let mut got = slow.bytes(MIB);
+    fast.bytes(LEN);
+    drop(gate);
+    let (rest, in_order) = slow.rest();
+    got.extend(rest);
+    assert!(!in_order && got.len() < LEN && pattern(LEN).starts_with(&got));
+    assert_eq!(proxy.counter(Metric::FillCut), 1);
+}
+
+#[test]
+fn a_body_that_breaks_off_goes_on_by_a_range_under_a_strong_validator() {
+    let (origin, gate) = gated(3 * MIB, MIB, true);
+    drop(gate);
+    let proxy = Proxy::start(&origin.map("/"));
+    let (_, got) = reading(&proxy, 3 * MIB);
+    assert!(got == pattern(3 * MIB));
+    let asked = origin.requests();
+    assert_eq!(asked[1].fields("range"), ["bytes=1048576-3145727"]);
+    assert_eq!(asked[1].fields("if-range"), ["\"a\""]);
+    assert_eq!(proxy.counter(Metric::FillResumed), 1);
+    until("the store", || {
+        let mut again = Client::connect(proxy.address);
+        again.ask(GET).body == pattern(3 * MIB) && origin.requests().len() == 2
+    });
+}
+
+#[test]
+fn two_hundred_clients_of_an_origin_that_dies_get_no_clean_short_body() {
+    let (origin, gate) = gated(2 * MIB, MIB, false);
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut clients: Vec<_> = (0..200)
+        .map(|_| {
+            let mut client = Client::connect(proxy.address);
+            client.send(GET);
+            client
+        })
+        .collect();
+    until("all requests", || {
+        proxy.counter(Metric::IncomingRequests) == 200
+    });
+    drop(gate);
+    for client in &mut clients {
+        assert!(client.response().is_err());
+    }
+    let before = origin.requests().len();
+    let mut again = Client::connect(proxy.address);
+    assert!(again.send(GET).response().is_err());
+    assert!(origin.requests().len() > before, "nothing was stored");
+}
+
+#[test]
+fn a_thousand_cold_clients_make_one_fetch() {
+    let (origin, gate) = gated(1000, 0, false);
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut clients: Vec<_> = (0..1000)
+        .map(|_| {
+            let mut client = Client::connect(proxy.address);
+            client.send(GET);
+            client
+        })
+        .collect();
+    until("all requests", || {
+        proxy.counter(Metric::IncomingRequests) == 1000
+    });
+    gate.send(()).unwrap();
+    for client in &mut clients {
+        assert_eq!(client.response().unwrap().body, pattern(1000));
+    }
+    assert_eq!(origin.requests().len(), 1);
+    assert_eq!(proxy.counter(Metric::OutcomeHitWhileWriting), 999);
+}
+
+/// An origin that never answers, and tells when its connection is ended.
+fn silent() -> (Origin, Receiver<()>) {
+    let (ended, gone) = channel();
+    let origin = Origin::speaking(move |_, mut stream| {
+        let read = std::io::Read::read(&mut stream, &mut [0]);
+        if matches!(read, Ok(0) | Err(_)) {
+            ended.send(()).unwrap();
+        }
+        false
+    });
+    (origin, gone)
+}
+
+#[test]
+fn a_fetch_that_nobody_waits_for_any_more_is_given_up() {
+    for method in ["GET", "HEAD", "DELETE"] {
+        let (origin, gone) = silent();
+        let proxy = Proxy::start(&origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        client.send(format!("{method} /a HTTP/1.1\r\nHost: h\r\n\r\n"));
+        until("the request", || !origin.requests().is_empty());
+        client.reset();
+        gone.recv_timeout(Duration::from_secs(5)).expect(method);
+        until("the outcome", || {
+            proxy.counter(Metric::OutcomeClientAbort) == 1
+        });
+    }
+}
+
+#[test]
+fn a_fetch_goes_on_for_who_still_waits_when_the_first_client_leaves() {
+    let (origin, gate) = gated(1000, 0, false);
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut first = Client::connect(proxy.address);
+    first.send(GET);
+    until("the fetch", || !origin.requests().is_empty());
+    let mut second = Client::connect(proxy.address);
+    second.send(GET);
+    until("both", || proxy.counter(Metric::IncomingRequests) == 2);
+    first.reset();
+    until("the abort", || {
+        proxy.counter(Metric::OutcomeClientAbort) == 1
+    });
+    gate.send(()).unwrap();
+    assert_eq!(second.response().unwrap().body, pattern(1000));
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn a_client_that_only_ended_its_side_still_gets_its_answer() {
+    let (open, gate) = channel();
+    let gate = Mutex::new(gate);
+    let origin = Origin::answering(move |_| {
+        gate.lock().unwrap().recv().unwrap();
+        ok("answer")
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    client.send(GET).finish();
+    until("the fetch", || !origin.requests().is_empty());
+    assert!(!client.has_answer_within(Duration::from_millis(50)));
+    open.send(()).unwrap();
+    assert_eq!(client.response().unwrap().text(), "answer");
+}
+
+#[test]
+fn a_damaged_copy_is_fetched_again_within_the_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let (origin, gate) = gated(5 * MIB, MIB, true);
+    gate.send(()).unwrap();
+    gate.send(()).unwrap();
+    let proxy = Proxy::on_disk("", &origin.map("/"), dir.path());
+    assert!(reading(&proxy, 5 * MIB).1 == pattern(5 * MIB));
+    until("the write", || {
+        damage(&dir.path().join("span"), &pattern(5 * MIB))
+    });
+    assert!(reading(&proxy, 5 * MIB).1 == pattern(5 * MIB));
+    assert_eq!(origin.requests().len(), 2);
+    until("the store", || {
+        let before = origin.requests().len();
+        reading(&proxy, 5 * MIB).1 == pattern(5 * MIB) && origin.requests().len() == before
+    });
+}
+
+/// Overwrites a block in the last MiB of `body` in the span, once it is there.
+fn damage(span: &std::path::Path, body: &[u8]) -> bool {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(span)
+        .unwrap();
+    let sought = &body[body.len() - 100_000..body.len() - 99_000];
+    let held = std::fs::read(span).unwrap();
+    let Some(at) = held
+        .windows(sought.len())
+        .position(|window| window == sought)
+    else {
+        return false;
+    };
+    file.write_all_at(&[0; 512], u64::try_from(at).unwrap())
+        .unwrap();
+    true
+}
