@@ -3,4 +3,5 @@
 pub mod aligned;
 pub mod clock;
 pub mod prng;
+pub mod scheme;
 pub mod size;

@@ -8,51 +8,13 @@
 //! path and query may hold any visible ASCII but `#`, since clients in the wild
 //! send `|`, `{` and the like. Percent-encoding is never folded.
 
+use crate::base::scheme::Scheme;
 use ::http::header::HOST;
 use ::http::{HeaderMap, Method, Version};
 use std::net::Ipv6Addr;
 
 /// The longest host name, in bytes.
 const MAX_HOST: usize = 255;
-
-/// The schemes we serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// Plain text, port 80.
-    Http,
-    /// Over TLS, port 443.
-    Https,
-}
-
-impl Scheme {
-    /// The scheme's name in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// The port that a URL of this scheme means when it names none.
-    #[must_use]
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
-
-    fn named(name: &str) -> Result<Self, TargetError> {
-        if name.eq_ignore_ascii_case("http") {
-            Ok(Self::Http)
-        } else if name.eq_ignore_ascii_case("https") {
-            Ok(Self::Https)
-        } else {
-            Err(TargetError::Scheme(name.to_owned()))
-        }
-    }
-}
 
 /// Why a request names no URL that we can serve; each is answered with 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -365,7 +327,8 @@ fn split_absolute<'a>(
         .ok_or_else(|| TargetError::Form(method.clone()))?;
     let end = after.find(['/', '?']).unwrap_or(after.len());
     let (authority, rest) = after.split_at(end);
-    Ok((Scheme::named(scheme)?, authority, rest))
+    let known = Scheme::named(scheme).ok_or_else(|| TargetError::Scheme(scheme.to_owned()))?;
+    Ok((known, authority, rest))
 }
 
 /// Reads `host[:port]`; no port and an empty one mean the scheme's default

@@ -2,7 +2,6 @@
 
 use super::origin::AddressGuard;
 use super::snapshot::Snapshot;
-use crate::config::remap::Scheme;
 use crate::http::forwarding::X_FORWARDED_FOR;
 use crate::http::target::RequestUrl;
 use crate::remap::TargetUrl;
@@ -41,7 +40,7 @@ pub(super) fn guard(
 /// The target that a URL itself is.
 pub(super) fn target_of(url: &RequestUrl) -> TargetUrl {
     TargetUrl {
-        scheme: Scheme::named(url.scheme()).unwrap_or(Scheme::Http),
+        scheme: url.scheme_kind(),
         host: url.host().to_owned(),
         port: url.port(),
         path_and_query: url.path_and_query().to_owned(),

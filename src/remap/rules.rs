@@ -5,9 +5,10 @@ use super::patterns::{Asked, Builder, Pattern, Patterns, is_catch_all};
 use super::rewrite;
 use super::rule::CompiledRule;
 use super::target::{RemapOptions, TargetUrl};
+use crate::base::scheme::Scheme;
 use crate::config::Findings;
-use crate::config::remap::{HostMatch, Rule, RuleKind, Scheme};
-use crate::http::target::{RequestUrl, Scheme as UrlScheme};
+use crate::config::remap::{HostMatch, Rule, RuleKind};
+use crate::http::target::RequestUrl;
 use std::collections::{BTreeMap, HashMap};
 
 /// Rules of one kind in file order, with their indexes.
@@ -162,10 +163,7 @@ impl Rules {
 fn asked(url: &RequestUrl) -> Asked<'_> {
     let path = url.path();
     Asked {
-        scheme: match url.scheme_kind() {
-            UrlScheme::Http => Scheme::Http,
-            UrlScheme::Https => Scheme::Https,
-        },
+        scheme: url.scheme_kind(),
         host: url.host(),
         port: url.port(),
         path: path.strip_prefix('/').unwrap_or(path),

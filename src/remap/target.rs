@@ -1,6 +1,6 @@
 //! Where a rule sends a request, and the switches of the rule language.
 
-use crate::config::remap::Scheme;
+use crate::base::scheme::Scheme;
 
 /// Where we differ from ATS on purpose; each has a record to get ATS's way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

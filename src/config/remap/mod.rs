@@ -15,5 +15,5 @@ pub use pattern::parse_pattern;
 pub use url::is_host;
 pub use value::{
     Action, Filter, FromUrl, HostMatch, HostPart, Plugin, PluginUse, RemapFile, Rule, RuleKind,
-    Scheme, Source, ToUrl,
+    Source, ToUrl,
 };

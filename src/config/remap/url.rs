@@ -2,7 +2,8 @@
 
 use super::lexer::Word;
 use super::pattern;
-use super::value::{FromUrl, HostMatch, HostPart, Scheme, ToUrl};
+use super::value::{FromUrl, HostMatch, HostPart, ToUrl};
+use crate::base::scheme::Scheme;
 use crate::config::ConfigError;
 use crate::config::nearest::did_you_mean;
 use std::net::Ipv6Addr;
@@ -173,7 +174,7 @@ fn scheme_of<'w, 't>(
         return without_scheme(text);
     };
     let (name, rest) = text.cut(end);
-    let scheme = Scheme::named(&name.text.to_ascii_lowercase());
+    let scheme = Scheme::named(name.text);
     match scheme {
         Some(scheme) => Ok((Some(scheme), Some(rest.skip(3)))),
         None => Err(scheme_error(name)),
@@ -184,7 +185,7 @@ fn without_scheme<'w, 't>(
     text: Piece<'w, 't>,
 ) -> Result<(Option<Scheme>, Option<Piece<'w, 't>>), ConfigError> {
     let head = text.text.split(':').next().unwrap_or_default();
-    if Scheme::named(&head.to_ascii_lowercase()).is_some() && head.len() < text.text.len() {
+    if Scheme::named(head).is_some() && head.len() < text.text.len() {
         let error = text.error("a scheme without //");
         return Err(helped(error, &format!("write {head}://…")));
     }

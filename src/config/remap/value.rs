@@ -1,5 +1,6 @@
 //! What a remap.config says, checked but not yet compiled.
 
+use crate::base::scheme::Scheme;
 use crate::config::ip_range::IpRange;
 use crate::config::place::Place;
 use std::sync::Arc;
@@ -46,45 +47,6 @@ pub enum RuleKind {
     Redirect,
     /// Answers 307.
     RedirectTemporary,
-}
-
-/// A scheme that rules and URLs can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scheme {
-    /// `http`, port 80.
-    Http,
-    /// `https`, port 443.
-    Https,
-}
-
-impl Scheme {
-    /// The scheme of this lower-case name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "http" => Some(Self::Http),
-            "https" => Some(Self::Https),
-            _ => None,
-        }
-    }
-
-    /// The scheme's name, in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// The port that a URL without one means.
-    #[must_use]
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
 }
 
 /// Which URLs a rule takes.

@@ -1,7 +1,7 @@
 //! What a client connection is bounded by.
 
+use crate::base::scheme::Scheme;
 use crate::http::head::HeadLimits;
-use crate::http::target::Scheme;
 use std::time::Duration;
 
 /// The bounds of one client connection, taken from the records when it opens.

@@ -1,10 +1,9 @@
 //! The indexes against a scan of all rules in file order.
 
 use super::{ATS, Found, RemapOptions, Table, url};
+use crate::base::scheme::Scheme;
 use crate::config::place::Place;
-use crate::config::remap::{
-    FromUrl, HostMatch, HostPart, RemapFile, Rule, RuleKind, Scheme, ToUrl,
-};
+use crate::config::remap::{FromUrl, HostMatch, HostPart, RemapFile, Rule, RuleKind, ToUrl};
 use crate::remap::PathPrefix;
 use proptest::prelude::*;
 use regex::Regex;

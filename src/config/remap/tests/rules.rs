@@ -1,7 +1,8 @@
 //! Types, FROM, TO, duplicates.
 
-use super::super::{HostMatch, HostPart, RuleKind, Scheme};
+use super::super::{HostMatch, HostPart, RuleKind};
 use super::{error, parsed, rule, rules};
+use crate::base::scheme::Scheme;
 
 #[test]
 fn the_seeds_two_lines_are_read() {
