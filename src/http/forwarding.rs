@@ -225,15 +225,7 @@ const fn protocol(version: Version) -> &'static str {
 mod tests {
     use super::*;
     use crate::base::clock::WallTime;
-
-    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
-        let mut map = HeaderMap::new();
-        for (name, value) in lines {
-            let name: HeaderName = name.parse().unwrap();
-            map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-        }
-        map
-    }
+    use crate::http::testing::headers;
 
     fn names(headers: &HeaderMap) -> Vec<&str> {
         let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();

@@ -161,21 +161,12 @@ fn fraction(span: Duration, factor: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::http::{HeaderName, HeaderValue};
+    use crate::http::testing::headers;
     use proptest::prelude::*;
 
     /// 2026-11-30 12:00:00.
     const NOW: WallTime = WallTime::from_secs(1_796_040_000);
     const DATE_NOW: &str = "Mon, 30 Nov 2026 12:00:00 GMT";
-
-    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
-        let mut map = HeaderMap::new();
-        for (name, value) in lines {
-            let name: HeaderName = name.parse().unwrap();
-            map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-        }
-        map
-    }
 
     fn lifetime_of(status: u16, lines: &[(&str, &str)], policy: &CachePolicy) -> Lifetime {
         let headers = headers(lines);

@@ -18,5 +18,7 @@ pub mod reuse;
 pub mod storable;
 pub mod stored;
 pub mod target;
+#[cfg(test)]
+mod testing;
 pub mod vary;
 pub mod wire;

@@ -4,25 +4,15 @@ use super::*;
 use crate::http::policy::CachePolicy;
 use crate::http::storable::{Times, response_storable};
 use crate::http::stored::Received;
+use crate::http::testing::{Lines, headers};
 use ::http::Version;
 use proptest::prelude::*;
-
-type Lines<'a> = &'a [(&'a str, &'a str)];
 
 const BEFORE: &str = "Mon, 30 Nov 2026 11:00:00 GMT";
 const MODIFIED: &str = "Mon, 30 Nov 2026 11:30:00 GMT";
 const DATE_NOW: &str = "Mon, 30 Nov 2026 12:00:00 GMT";
 /// 2026-11-30 12:00:00.
 const NOW: WallTime = WallTime::from_secs(1_796_040_000);
-
-fn headers(lines: Lines<'_>) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for (name, value) in lines {
-        let name: HeaderName = name.parse().unwrap();
-        map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-    }
-    map
-}
 
 fn stored(etag: &'static str) -> Validators<'static> {
     Validators {

@@ -2,21 +2,10 @@
 
 use super::*;
 use crate::http::freshness::LifetimeSource;
-use ::http::HeaderValue;
+use crate::http::testing::{Lines, headers};
 
 /// 2026-11-30 12:00:00.
 const NOW: WallTime = WallTime::from_secs(1_796_040_000);
-
-type Lines<'a> = &'a [(&'a str, &'a str)];
-
-fn headers(lines: Lines<'_>) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for (name, value) in lines {
-        let name: HeaderName = name.parse().unwrap();
-        map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-    }
-    map
-}
 
 fn judge_with(
     policy: &CachePolicy,

@@ -2,23 +2,13 @@
 
 use super::*;
 use crate::http::cache_control::MAX_DELTA;
+use crate::http::testing::{Lines, headers};
 use proptest::prelude::*;
 
 /// 2026-11-30 12:00:00.
 const NOW: WallTime = WallTime::from_secs(1_796_040_000);
 const DATE_NOW: &str = "Mon, 30 Nov 2026 12:00:00 GMT";
 const MODIFIED: &str = "Sun, 30 Nov 2025 12:00:00 GMT";
-
-type Lines<'a> = &'a [(&'a str, &'a str)];
-
-fn headers(lines: Lines<'_>) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for (name, value) in lines {
-        let name: HeaderName = name.parse().unwrap();
-        map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-    }
-    map
-}
 
 fn times(secs: u64) -> Times {
     let at = WallTime::from_secs(NOW.as_secs() + secs);
