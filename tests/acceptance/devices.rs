@@ -3,7 +3,7 @@
 use crate::http;
 use crate::loop_device::LoopDevice;
 use crate::peers::Jtest;
-use crate::site::{Site, bytes, eventually, free_port, quiet, stdout};
+use crate::site::{Site, bytes, eventually, free_port, quiet};
 use std::fs;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn device_site(device: &LoopDevice, origin: u16) -> Site {
     Site::new(
         "CONFIG proxy.config.cache.ram_cache_cutoff INT 40\n",
         &format!("map http://127.0.0.1:{origin}/ http://127.0.0.1:{origin}\n"),
-        &format!("{} tier=fast\n", device.path),
+        &format!("{} tier=fast\n", device.path().display()),
     )
 }
 
@@ -40,7 +40,7 @@ fn a_raw_device_keeps_all_through_stop_kill_and_renumbering() {
     let device = device.renumbered();
     fs::write(
         site.path("storage.config"),
-        format!("{} tier=fast\n", device.path),
+        format!("{} tier=fast\n", device.path().display()),
     )
     .unwrap();
     site.start();
@@ -51,20 +51,23 @@ fn a_raw_device_keeps_all_through_stop_kill_and_renumbering() {
 #[test]
 fn a_device_with_a_file_system_is_refused_by_name_and_left_as_it_was() {
     let device = LoopDevice::zeroed(64 << 20);
-    stdout("mkfs.ext4", &["-q", &device.path]);
-    let before = bytes(device.backing());
-    let mut site = Site::new("", "", &format!("{}\n", device.path));
+    device.make_ext4();
+    let before = bytes(&device.backing());
+    let mut site = Site::new("", "", &format!("{}\n", device.path().display()));
     site.spawn();
     let admin = site.admin;
     eventually("a 503 that says why", || {
         http::get(admin, "/readyz").is_ok_and(|a| a.status == 503 && a.text().contains("ext4"))
     });
     let log = site.log();
-    assert!(log.contains("ext4") && log.contains(&device.path), "{log}");
+    assert!(
+        log.contains("ext4") && log.contains(device.path().to_str().unwrap()),
+        "{log}"
+    );
     assert!(log.contains("storage init"), "names the cure: {log}");
     assert!(site.stop().success());
     assert!(
-        bytes(device.backing()) == before,
+        bytes(&device.backing()) == before,
         "the device was written to"
     );
 }

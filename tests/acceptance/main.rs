@@ -22,6 +22,7 @@ mod site;
 #[cfg(feature = "devices")]
 mod devices;
 #[cfg(feature = "devices")]
+#[path = "../support/loop_device.rs"]
 mod loop_device;
 #[cfg(feature = "devices")]
 mod seed;

@@ -21,7 +21,7 @@ fn seed_site(device: &LoopDevice, origin: u16) -> Site {
     Site::new(
         &scenario,
         &remap.replace(":9080", &format!(":{origin}")),
-        &format!("{} tier=fast\n", device.path),
+        &format!("{} tier=fast\n", device.path().display()),
     )
 }
 

@@ -1,10 +1,11 @@
 //! The cache on raw loop devices; needs root and losetup.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "../support/loop_device.rs"]
 mod loop_device;
 
 use bytes::Bytes;
-use loop_device::{LoopDevice, backing_file, make_ext4};
+use loop_device::LoopDevice;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -85,9 +86,8 @@ async fn holds(cache: &Cache, n: usize) -> bool {
 #[tokio::test]
 async fn a_raw_device_keeps_its_objects_under_another_loop_number() {
     let dir = tempfile::tempdir().unwrap();
-    let backing = backing_file(dir.path(), "disk", SIZE);
-    let first_device = LoopDevice::over(&backing);
-    let running = start(first_device.path(), dir.path()).await;
+    let device = LoopDevice::zeroed(SIZE);
+    let running = start(device.path(), dir.path()).await;
     assert!(matches!(
         running.reports[0].outcome,
         SpanOutcome::Used {
@@ -100,14 +100,8 @@ async fn a_raw_device_keeps_its_objects_under_another_loop_number() {
     }
     running.cache.shutdown().await;
     drop(running);
-    // Holding the first number makes the second device get another.
-    let other = backing_file(dir.path(), "other", SIZE);
-    let first_path = first_device.path().to_owned();
-    drop(first_device);
-    let _taken = LoopDevice::over(&other);
-    let second_device = LoopDevice::over(&backing);
-    assert_ne!(second_device.path(), first_path);
-    let again = start(second_device.path(), dir.path()).await;
+    let device = device.renumbered();
+    let again = start(device.path(), dir.path()).await;
     for n in 0..300 {
         assert!(holds(&again.cache, n).await, "{n}");
     }
@@ -119,10 +113,9 @@ async fn a_raw_device_keeps_its_objects_under_another_loop_number() {
 #[tokio::test]
 async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let backing = backing_file(dir.path(), "disk", SIZE);
-    make_ext4(&backing);
-    let before = hash(&backing);
-    let device = LoopDevice::over(&backing);
+    let device = LoopDevice::zeroed(SIZE);
+    device.make_ext4();
+    let before = hash(&device.backing());
     let running = start(device.path(), dir.path()).await;
     let SpanOutcome::Refused(why) = &running.reports[0].outcome else {
         panic!("the device was taken");
@@ -136,15 +129,13 @@ async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
     assert_eq!(store(&running.cache, 1), Err(NotStored::NoSpan));
     running.cache.shutdown().await;
     drop(running);
-    drop(device);
-    assert_eq!(hash(&backing), before);
+    assert_eq!(hash(&device.backing()), before);
 }
 
 #[tokio::test]
 async fn a_mounted_device_is_refused_though_it_were_ours_to_take() {
     let dir = tempfile::tempdir().unwrap();
-    let backing = backing_file(dir.path(), "disk", SIZE);
-    let device = LoopDevice::over(&backing);
+    let device = LoopDevice::zeroed(SIZE);
     // Whoever opens it exclusively stands for a mount.
     let first = start(device.path(), dir.path()).await;
     let state = tempfile::tempdir().unwrap();
@@ -160,9 +151,8 @@ async fn a_mounted_device_is_refused_though_it_were_ours_to_take() {
 #[tokio::test]
 async fn a_device_is_taken_over_by_force_and_then_taken_into_use() {
     let dir = tempfile::tempdir().unwrap();
-    let backing = backing_file(dir.path(), "disk", SIZE);
-    make_ext4(&backing);
-    let device = LoopDevice::over(&backing);
+    let device = LoopDevice::zeroed(SIZE);
+    device.make_ext4();
     let running = start(device.path(), dir.path()).await;
     assert!(running.cache.init(device.path(), false).is_err());
     running.cache.init(device.path(), true).unwrap();
