@@ -237,6 +237,87 @@ fn every_source_file_opens_with_its_purpose() {
     report(&faults);
 }
 
+/// A file that is compiled for tests only.
+fn is_test_file(name: &str) -> bool {
+    let stem = name.trim_end_matches(".rs");
+    name.contains("/tests/") || stem.ends_with("tests") || stem.ends_with("testing")
+}
+
+/// What src says outside its tests and comments, by file.
+fn shipped() -> BTreeMap<String, String> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code = |text: &str| {
+        let lines: Vec<_> = without_tests(text).lines().filter(is_code).collect();
+        lines.join("\n")
+    };
+    let sources = sources().into_iter();
+    let shipped = sources.filter(|(name, _)| !is_test_file(name));
+    shipped.map(|(name, text)| (name, code(&text))).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+/// How often each word stands in the files whose names `wanted` takes.
+fn word_counts(
+    files: &BTreeMap<String, String>,
+    wanted: impl Fn(&str) -> bool,
+) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    let files = files.iter().filter(|(name, _)| wanted(name));
+    for word in files.flat_map(|(_, text)| words(text)) {
+        *counts.entry(word).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn every_honoured_record_is_read_outside_config() {
+    let shipped = shipped();
+    let users = word_counts(&shipped, |name| !name.starts_with("src/config/"));
+    let mut faults = Vec::new();
+    let mut rows = 0;
+    for (name, text) in &shipped {
+        let of_table = name.starts_with("src/config/records/rows_");
+        let honoured = |line: &&str| of_table && line.ends_with(", Honoured;");
+        for row in text.lines().filter(honoured) {
+            let field = words(row).next().unwrap();
+            rows += 1;
+            if !users.contains_key(field) {
+                faults.push(format!("{name}: {field} is Honoured, but nothing reads it"));
+            }
+        }
+    }
+    assert!(rows > 50, "only {rows} honoured rows found");
+    report(&faults);
+}
+
+/// The texts of `#[error("…")]` in a file.
+fn error_texts(text: &str) -> impl Iterator<Item = &str> {
+    let texts = text.split("#[error(\"").skip(1);
+    texts.filter_map(|rest| rest.split("\")]").next())
+}
+
+#[test]
+fn error_texts_can_stand_inside_a_sentence() {
+    let mut faults = Vec::new();
+    for (name, text) in shipped() {
+        for error in error_texts(&text) {
+            // A field name, as in "Content-Length is too large", has a hyphen.
+            let word = error.split(' ').next().unwrap_or_default();
+            let is_name = word.contains('-') || word.chars().all(char::is_uppercase);
+            let is_sentence = word.starts_with(char::is_uppercase) && !is_name;
+            if is_sentence || error.ends_with('.') {
+                faults.push(format!(
+                    "{name}: \"{error}\": begin in lower case, end without a period"
+                ));
+            }
+        }
+    }
+    report(&faults);
+}
+
 /// The files that may declare the module in `path`, and its name.
 fn declaring_files(path: &Path) -> (Vec<PathBuf>, String) {
     let stem = path.file_stem().unwrap().to_str().unwrap();

@@ -73,13 +73,6 @@ impl SpanLine {
             place,
         }
     }
-
-    /// Whether the path is written as a directory's. One without `/` at its
-    /// end may be a directory all the same.
-    #[must_use]
-    pub fn names_directory(&self) -> bool {
-        self.path.ends_with('/')
-    }
 }
 
 /// The configured spans, none twice.
@@ -330,7 +323,6 @@ mod tests {
             ]
         );
         assert_eq!(storage.spans[1].place.to_string(), "storage.config:3:2");
-        assert!(storage.spans[3].names_directory() && !storage.spans[2].names_directory());
         assert_eq!(storage.of_tier(Tier::Fast).count(), 1);
     }
 
