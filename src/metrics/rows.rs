@@ -338,7 +338,7 @@ metrics! {
     TransactionErrorsConnectFailed = "proxy.process.http.transaction_counts.errors.connect_failed", Counter;
     /// Connections closed by the client in the middle of a request head.
     TransactionErrorsEarlyHangups = "proxy.process.http.transaction_counts.errors.early_hangups", Counter;
-    /// Connections closed by the client before any request.
+    /// Connections that ended before any request.
     TransactionErrorsEmptyHangups = "proxy.process.http.transaction_counts.errors.empty_hangups", Counter;
     /// Transactions that ended in any other error.
     TransactionErrorsOther = "proxy.process.http.transaction_counts.errors.other", Counter;
@@ -372,8 +372,6 @@ metrics! {
     LogEntriesFail = "proxy.process.log.event_log_access_fail", Counter;
     /// Access log lines written.
     LogEntriesOk = "proxy.process.log.event_log_access_ok", Counter;
-    /// Access log lines left out by sampling.
-    LogEntriesSkip = "proxy.process.log.event_log_access_skip", Counter;
     /// Listening sockets that are open.
     NetAcceptsOpen = "proxy.process.net.accepts_currently_open", Gauge;
     /// Connections that are open, to clients and origins.

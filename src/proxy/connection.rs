@@ -1,10 +1,12 @@
 //! One client connection, from accept to close.
 
 use super::context::WorkerContext;
-use super::h1::ClientConn;
+use super::h1::{ClientConn, RequestError};
 use super::life::{Life, Stage};
+use super::metered::Metered;
 use super::peer::Peer;
 use super::transaction;
+use crate::metrics::{Cells, Held, Metric};
 use socket2::SockRef;
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,6 +24,8 @@ pub(super) async fn serve(context: Rc<WorkerContext>, stream: TcpStream, peer: P
     let snapshot = context.shared.snapshot.load_full();
     set_options(&stream, snapshot.records.net_sock_option_flag_in);
     let (read, write) = stream.into_split();
+    let read = Metered::new(read, &context.cells);
+    let write = Metered::new(write, &context.cells);
     let mut conn = ClientConn::new(read, write, snapshot.conn);
     drop(snapshot);
     let mut life = context.shared.life.clone();
@@ -42,15 +46,28 @@ where
 {
     let mut life = context.shared.life.clone();
     while ready(conn, &mut life).await {
+        let _active = Held::new(&context.cells, Metric::CurrentActiveClientConnections);
         match conn.request().await {
             Ok(exchange) => transaction::run(context, peer, exchange).await,
             Err(error) => {
+                count_hangup(&context.cells, &error);
                 transaction::refuse(context, peer, conn.refuse(), &error).await;
                 break;
             }
         }
     }
+    if conn.requests() == 0 && life.stage() == Stage::Serving {
+        let cells = &context.cells;
+        cells.add(Metric::TransactionErrorsEmptyHangups, 1);
+    }
     conn.close().await
+}
+
+/// A client that left in the middle of a head.
+fn count_hangup(cells: &Cells, error: &RequestError) {
+    if matches!(error, RequestError::Truncated | RequestError::Io(_)) {
+        cells.add(Metric::TransactionErrorsEarlyHangups, 1);
+    }
 }
 
 /// Whether another request comes; an idle connection ends when the server
@@ -79,9 +96,9 @@ fn set_options(stream: &TcpStream, flags: i64) {
 
 /// Ends a connection by RST: with a FIN, a body delimited by close would look
 /// whole. The halves are joined first, for one of them alone would send a FIN.
-fn reset(conn: ClientConn<OwnedReadHalf, OwnedWriteHalf>) {
+fn reset(conn: ClientConn<Metered<OwnedReadHalf>, Metered<OwnedWriteHalf>>) {
     let (read, write) = conn.into_halves();
-    if let Ok(stream) = read.reunite(write) {
+    if let Ok(stream) = read.into_inner().reunite(write.into_inner()) {
         drop(SockRef::from(&stream).set_linger(Some(Duration::ZERO)));
     }
 }

@@ -12,7 +12,7 @@ use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use crate::http::invalidate;
 use crate::http::target::RequestUrl;
-use crate::metrics::Metric;
+use crate::metrics::{Cells, Metric};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
@@ -82,7 +82,7 @@ where
         return account.client_gone(reply, &error);
     }
     let (request, sender) = request(ctx, routed);
-    let mut upload = Box::pin(upload(&mut body, sender));
+    let mut upload = Box::pin(upload(&ctx.cells, &mut body, sender));
     let mut response = match answered(ctx, request, &mut upload, reply).await {
         Some(Ok(response)) => response,
         Some(Err(error)) => return account.origin_failed(reply, &error),
@@ -145,25 +145,27 @@ fn request(ctx: &WorkerContext, routed: &Routed) -> (OriginRequest, Option<BodyS
 
 /// Hands the client's body over, part by part, at the origin's pace. Ends only
 /// when the client is gone.
-async fn upload<R>(body: &mut RequestBody<'_, R>, sender: Option<BodySender>)
+async fn upload<R>(cells: &Cells, body: &mut RequestBody<'_, R>, sender: Option<BodySender>)
 where
     R: AsyncRead + Unpin,
 {
     if let Some(sender) = sender {
-        hand_over(body, sender).await;
+        hand_over(cells, body, sender).await;
     }
     body.reset().await;
 }
 
 /// A body that breaks off, or that the origin wants no more of, is the origin's
 /// error to tell.
-async fn hand_over<R>(body: &mut RequestBody<'_, R>, sender: BodySender)
+async fn hand_over<R>(cells: &Cells, body: &mut RequestBody<'_, R>, sender: BodySender)
 where
     R: AsyncRead + Unpin,
 {
     loop {
         match body.next().await {
             Ok(Some(data)) => {
+                let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
+                cells.add(Metric::ClientRequestBodyBytes, bytes);
                 if !sender.send(data).await {
                     return;
                 }

@@ -1,7 +1,8 @@
 //! What a URL whose responses vary leads to: the fields that select one.
 //!
-//! Bytes: the magic, the generation (8, little-endian), then the field names,
-//! each ending in a line feed, sorted.
+//! Bytes: the magic, the generation (8, little-endian), the field names, each
+//! ending in a line feed, sorted; a line feed; then the selections of the known
+//! alternates, the newest first, each after its length (4, little-endian).
 
 use crate::base::prng;
 use crate::cache::CacheKey;
@@ -10,9 +11,11 @@ use crate::http::vary;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 
-const MAGIC: &[u8; 4] = b"VAR1";
+const MAGIC: &[u8; 4] = b"VAR2";
 /// The most fields that may select: each costs every hit a comparison.
 const FIELDS_MAX: usize = 32;
+/// The most bytes of selections that are remembered.
+const KNOWN_BYTES_MAX: usize = 32 * 1024;
 
 /// A marker (RFC 9111 4.1). Its generation is part of every alternate's key, so
 /// removing the marker makes all alternates unreachable.
@@ -20,6 +23,8 @@ const FIELDS_MAX: usize = 32;
 pub struct Marker {
     generation: u64,
     fields: Vec<HeaderName>,
+    /// What selects each alternate stored, the newest first.
+    known: Vec<Bytes>,
 }
 
 impl Marker {
@@ -28,13 +33,11 @@ impl Marker {
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (generation, names) = rest.split_first_chunk::<8>()?;
-        let names = names.strip_suffix(b"\n")?.split(|byte| *byte == b'\n');
-        let fields: Option<Vec<_>> = names
-            .map(|name| HeaderName::from_bytes(name).ok())
-            .collect();
+        let (fields, known) = field_names(names)?;
         Some(Self {
             generation: u64::from_le_bytes(*generation),
-            fields: fields?,
+            fields,
+            known: selections(known)?,
         })
     }
 
@@ -46,6 +49,12 @@ impl Marker {
         for name in &self.fields {
             bytes.extend_from_slice(name.as_str().as_bytes());
             bytes.push(b'\n');
+        }
+        bytes.push(b'\n');
+        for known in &self.known {
+            let length = u32::try_from(known.len()).unwrap_or(u32::MAX);
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(known);
         }
         bytes.into()
     }
@@ -65,7 +74,46 @@ impl Marker {
         (all.len() <= FIELDS_MAX).then(|| Self {
             generation: prng::system_u64(),
             fields: all,
+            known: Vec::new(),
         })
+    }
+
+    /// Notes that `request` selects an alternate that is stored now. `max`
+    /// alternates are kept, 0 for any number; gives the keys of those that are
+    /// too many, the oldest.
+    #[must_use]
+    pub fn note(
+        &mut self,
+        url: &CacheKey,
+        (request, rule): (&HeaderMap, NormalizeAcceptEncoding),
+        max: usize,
+    ) -> Vec<CacheKey> {
+        let selected = Bytes::from(selected(&self.fields, request, rule));
+        self.known.retain(|known| *known != selected);
+        self.known.insert(0, selected);
+        let mut kept = if max == 0 { usize::MAX } else { max };
+        let bytes = |known: &[Bytes]| known.iter().map(Bytes::len).sum::<usize>();
+        kept = kept.min(self.known.len());
+        while kept > 1 && bytes(self.known.get(..kept).unwrap_or_default()) > KNOWN_BYTES_MAX {
+            kept -= 1;
+        }
+        let dropped = self.known.split_off(kept);
+        let keys = dropped
+            .iter()
+            .map(|old| url.alternate(self.generation, old));
+        keys.collect()
+    }
+
+    /// Whether `other` tells the alternates apart by the same keys.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.generation == other.generation && self.fields == other.fields
+    }
+
+    /// Whether alternates are told apart by each of `fields`.
+    #[must_use]
+    pub fn tells(&self, fields: &[HeaderName]) -> bool {
+        fields.iter().all(|field| self.fields.contains(field))
     }
 
     /// The key of the alternate that `request` selects.
@@ -79,6 +127,33 @@ impl Marker {
         let selected = selected(&self.fields, request, rule);
         url.alternate(self.generation, &selected)
     }
+}
+
+/// The field names up to the empty line, and what comes after it.
+fn field_names(bytes: &[u8]) -> Option<(Vec<HeaderName>, &[u8])> {
+    let mut fields = Vec::new();
+    let mut rest = bytes;
+    loop {
+        let end = rest.iter().position(|byte| *byte == b'\n')?;
+        let (name, after) = rest.split_at_checked(end)?;
+        rest = after.strip_prefix(b"\n")?;
+        if name.is_empty() {
+            return Some((fields, rest)).filter(|(fields, _)| !fields.is_empty());
+        }
+        fields.push(HeaderName::from_bytes(name).ok()?);
+    }
+}
+
+fn selections(mut bytes: &[u8]) -> Option<Vec<Bytes>> {
+    let mut known = Vec::new();
+    while !bytes.is_empty() {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (one, rest) = rest.split_at_checked(length)?;
+        known.push(Bytes::copy_from_slice(one));
+        bytes = rest;
+    }
+    Some(known)
 }
 
 /// The values of `fields` in `request`, Accept-Encoding in its normal form.
@@ -106,13 +181,15 @@ mod tests {
 
     #[test]
     fn a_marker_is_read_as_it_was_written() {
-        let marker = Marker::with(None, &[ACCEPT_ENCODING, ACCEPT]).unwrap();
+        let mut marker = Marker::with(None, &[ACCEPT_ENCODING, ACCEPT]).unwrap();
+        let request = (&HeaderMap::new(), NormalizeAcceptEncoding::Gzip);
+        assert_eq!(marker.note(&CacheKey::of_url("http://a/"), request, 5), []);
         assert_eq!(Marker::parse(&marker.to_bytes()), Some(marker.clone()));
         let bytes = marker.to_bytes();
         for len in 0..bytes.len() {
             assert_ne!(Marker::parse(&bytes[..len]), Some(marker.clone()), "{len}");
         }
-        assert_eq!(Marker::parse(b"VAR2xxxxxxxxa\n"), None);
+        assert_eq!(Marker::parse(b"VAR1xxxxxxxxa\n\n"), None);
     }
 
     #[test]

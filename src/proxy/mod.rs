@@ -16,6 +16,7 @@ pub mod key;
 pub mod life;
 pub mod listener;
 pub mod marker;
+mod metered;
 pub mod origin;
 pub mod outcome;
 pub mod peer;

@@ -160,12 +160,16 @@ impl Outcome {
     }
 
     /// Counts one request: in the outcome's own cell, and in each of ATS's
-    /// counters that gather it with others.
-    pub fn count(self, cells: &Cells) {
+    /// counters that gather it with others. ATS tells conditional requests
+    /// apart where nothing was stored.
+    pub fn count(self, cells: &Cells, is_conditional: bool) {
         cells.add(self.cell(), 1);
-        self.ats_counters()
-            .iter()
-            .for_each(|metric| cells.add(*metric, 1));
+        let counters = if is_conditional && self == Self::MissCold {
+            CONDITIONAL_MISS
+        } else {
+            self.ats_counters()
+        };
+        counters.iter().for_each(|metric| cells.add(*metric, 1));
     }
 
     /// ATS's counters for this outcome (`cache_*`, `transaction_counts.*` and
@@ -173,7 +177,7 @@ impl Outcome {
     #[must_use]
     pub fn ats_counters(self) -> &'static [Metric] {
         match self.chm() {
-            _ if self == Self::Tunnel => &[Metric::TcpMiss, Metric::TransactionOther],
+            _ if self == Self::Tunnel => TUNNEL,
             _ if self.is_stale() => &[Metric::CacheHitStaleServed, Metric::TransactionOther],
             "MISS_HTTP_NON_CACHE" | "MISS_PASS" | "MISS_CACHE_BYPASS" => NOT_CACHEABLE,
             "MISS_PRE_EXPIRED" => self.changed_counters(),
@@ -226,6 +230,7 @@ impl Outcome {
                 Metric::TcpClientRefresh,
                 Metric::TransactionMissClientNoCache,
             ],
+            "answered_loop" => &[Metric::ProxyLoopDetected, Metric::TransactionOther],
             "miss_read_error" => &[Metric::CacheReadError],
             "client_abort" | "client_read_error" => {
                 &[Metric::ErrClientAbort, Metric::TransactionErrorsAborts]
@@ -242,6 +247,16 @@ impl Outcome {
         }
     }
 }
+
+/// What a tunnel counts in.
+const TUNNEL: &[Metric] = &[Metric::Tunnels, Metric::TcpMiss, Metric::TransactionOther];
+
+/// What a conditional request counts in for which nothing was stored.
+const CONDITIONAL_MISS: &[Metric] = &[
+    Metric::CacheMissIms,
+    Metric::TcpImsMiss,
+    Metric::TransactionMissCold,
+];
 
 /// What a request counts in that the cache could not have answered.
 const NOT_CACHEABLE: &[Metric] = &[
@@ -327,7 +342,7 @@ mod tests {
     #[test]
     fn a_ram_hit_counts_as_fresh_and_as_fresh_in_memory() {
         let registry = Registry::new();
-        Outcome::HitRam.count(&registry.cells());
+        Outcome::HitRam.count(&registry.cells(), false);
         assert_eq!(registry.get(Metric::OutcomeHitRam), 1);
         assert_eq!(registry.get(Metric::CacheHitFresh), 1);
     }
@@ -338,7 +353,7 @@ mod tests {
         let cells = registry.cells();
         Outcome::ALL
             .iter()
-            .for_each(|outcome| outcome.count(&cells));
+            .for_each(|outcome| outcome.count(&cells, false));
         let sum: u64 = Outcome::ALL
             .iter()
             .map(|outcome| registry.get(outcome.cell()))

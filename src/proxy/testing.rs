@@ -140,7 +140,7 @@ impl Proxy {
                 return;
             };
             let ended = self.exchange(exchange).await;
-            ended.outcome.count(&self.ctx.cells);
+            ended.outcome.count(&self.ctx.cells, false);
             self.ended.borrow_mut().push(ended);
         }
         conn.close().await;

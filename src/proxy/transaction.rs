@@ -15,10 +15,10 @@ use super::settings::seconds;
 use super::snapshot::Snapshot;
 use super::tunnel;
 use crate::base::clock::{MonoTime, WallTime};
-use crate::http::target::Target;
+use crate::http::target::{Target, TargetError};
 use crate::metrics::{Cells, Metric};
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, COOKIE, IF_MODIFIED_SINCE, IF_NONE_MATCH, PROXY_AUTHORIZATION};
 use http::{Method, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -58,6 +58,9 @@ pub(super) async fn refuse<W: AsyncWrite + Unpin>(
     error: &RequestError,
 ) {
     tracing::debug!(%error, "request refused");
+    if matches!(error, RequestError::Target(TargetError::NoHost)) {
+        context.cells.add(Metric::MissingHostHdr, 1);
+    }
     let Some(status) = error.status() else { return };
     let asked = Asked::nothing(context, peer);
     let snapshot = context.shared.snapshot.load_full();
@@ -73,6 +76,7 @@ struct Asked {
     client: IpAddr,
     method: Option<Method>,
     url: Option<String>,
+    is_conditional: bool,
 }
 
 impl Asked {
@@ -86,6 +90,7 @@ impl Asked {
             client: peer.ip(),
             method: None,
             url: None,
+            is_conditional: false,
         }
     }
 
@@ -101,6 +106,8 @@ impl Asked {
             client: peer.ip(),
             method: Some(head.method.clone()),
             url: Some(shown(&head.target)),
+            is_conditional: head.headers.contains_key(IF_NONE_MATCH)
+                || head.headers.contains_key(IF_MODIFIED_SINCE),
         }
     }
 
@@ -117,7 +124,7 @@ impl Asked {
     fn account(&self, context: &WorkerContext, ended: &Ended) {
         let cells = &context.cells;
         let took = context.shared.clock.mono().since(self.mono);
-        ended.outcome.count(cells);
+        ended.outcome.count(cells, self.is_conditional);
         count_ended(cells, ended.status, took);
         cells.add(Metric::ClientResponseHeadBytes, ended.head_bytes);
         cells.add(Metric::ClientResponseBodyBytes, ended.body_bytes);
@@ -181,7 +188,12 @@ impl Transaction<'_> {
             Step::Tunnel(upstream) => {
                 tunnel::run(self.context, self.snapshot, &upstream, body, reply).await
             }
-            Step::Answer(answer) => self.answer(answer, reply).await,
+            Step::Answer(answer) => {
+                if matches!(answer, Answer::HostRequired) {
+                    self.context.cells.add(Metric::MissingHostHdr, 1);
+                }
+                self.answer(answer, reply).await
+            }
             Step::Redirect(status, location) => {
                 let voice = self.context.voice(self.snapshot);
                 answer::redirect(status, &location, reply, &voice).await

@@ -5,7 +5,7 @@ use super::connection;
 use super::context::WorkerContext;
 use super::life::Stage;
 use super::peer::Peer;
-use crate::metrics::Metric;
+use crate::metrics::{Cells, Held, Metric};
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
@@ -86,6 +86,8 @@ impl Worker {
 /// Accepts until the server drains; dropping the listener refuses the rest.
 async fn accept(worker: Rc<Worker>, listener: TcpListener) {
     let mut life = worker.context.shared.life.clone();
+    let cells = &worker.context.cells;
+    let _open = Held::new(cells, Metric::NetAcceptsOpen);
     loop {
         tokio::select! {
             () = life.reaches(Stage::Draining) => return,
@@ -95,7 +97,7 @@ async fn accept(worker: Rc<Worker>, listener: TcpListener) {
                     let peer = Peer::new(client, local);
                     open(&worker, stream, peer, permit);
                 }
-                Err(error) => pause(&error).await,
+                Err(error) => pause(&error, cells).await,
             },
         }
     }
@@ -119,12 +121,14 @@ async fn next(
 
 /// A client that left before it was accepted is no reason to wait; anything
 /// else is a shortage (EMFILE, ENFILE, ENOBUFS, ENOMEM).
-async fn pause(error: &io::Error) {
+async fn pause(error: &io::Error, cells: &Cells) {
     let gone = matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
     );
-    if !gone {
+    if gone {
+        cells.add(Metric::TransactionErrorsPreAcceptHangups, 1);
+    } else {
         tracing::warn!(%error, "can't accept");
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
@@ -142,6 +146,7 @@ fn open(worker: &Rc<Worker>, stream: TcpStream, peer: Peer, permit: Option<Owned
 /// An open connection in the counters, and in the thread's tally for drain.
 struct Counted {
     worker: Rc<Worker>,
+    _gauges: [Held; 2],
 }
 
 impl Counted {
@@ -155,19 +160,19 @@ impl Counted {
             Metric::TotalClientConnectionsIpv6
         };
         cells.add(family, 1);
-        cells.add(Metric::CurrentClientConnections, 1);
         worker.open.set(worker.open.get() + 1);
-        Self { worker }
+        let gauges = [Metric::CurrentClientConnections, Metric::NetConnectionsOpen];
+        let held = gauges.map(|gauge| Held::new(cells, gauge));
+        Self {
+            _gauges: held,
+            worker,
+        }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         let worker = &self.worker;
-        worker
-            .context
-            .cells
-            .sub(Metric::CurrentClientConnections, 1);
         worker.open.set(worker.open.get().saturating_sub(1));
         worker.closed.notify_waiters();
     }

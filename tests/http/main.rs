@@ -5,8 +5,10 @@
 mod support;
 
 mod connections;
+mod counters;
 mod fills;
 mod forwarding;
 mod framing;
 mod limits;
 mod messages;
+mod vary;

@@ -7,7 +7,7 @@ mod proxy;
 
 pub(crate) use client::Client;
 pub(crate) use origin::{Origin, ok};
-pub(crate) use proxy::Proxy;
+pub(crate) use proxy::{Proxy, UUID};
 
 use std::io::BufRead;
 

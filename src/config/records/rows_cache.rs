@@ -48,7 +48,7 @@ cache_interim_storage: optional = NULL, "proxy.config.cache.interim.storage", AN
 /// File that says which client addresses may do what.
 cache_ip_allow_filename: text = "ip_allow.yaml", "proxy.config.cache.ip_allow.filename", ANY, Reload, Global, Honoured;
 /// Alternates kept for one URL.
-cache_limits_http_max_alts: int = 5, "proxy.config.cache.limits.http.max_alts", between(0, 1024), Reload, Global, Ignored;
+cache_limits_http_max_alts: int = 5, "proxy.config.cache.limits.http.max_alts", between(0, 1024), Reload, Global, Honoured;
 /// 1 logs an alternate that is evicted because a URL has too many.
 cache_log_alternate_eviction: int = 0, "proxy.config.cache.log.alternate.eviction", FLAG, Reload, Global, Ignored;
 /// I/O errors at which a span goes offline.

@@ -127,6 +127,11 @@ async fn validated(
         .head
         .merged_with_304(&response.headers, times(&response), policy);
     match merged {
+        Ok(head) if !is_found(job, &head) => {
+            // Dropping the writer sends the followers back to the cache.
+            job.tools.cache.remove(&stale.at.key);
+            Fetched::Refreshed(head)
+        }
         Ok(head) => {
             refresh(job, stale, &head);
             writer.refreshed();
@@ -137,6 +142,19 @@ async fn validated(
             release(job, writer, reason);
             Fetched::Refreshed(stale.head.clone())
         }
+    }
+}
+
+/// Whether the requests that find the copy where it lies are those that its
+/// Vary, as a 304 may have changed it, lets it answer (RFC 9111 4.1).
+fn is_found(job: &Job, head: &StoredHead) -> bool {
+    match vary(&head.header_map()) {
+        Vary::Nothing => true,
+        Vary::Star => false,
+        Vary::Fields(fields) => job
+            .marker
+            .as_ref()
+            .is_some_and(|marker| marker.tells(&fields)),
     }
 }
 
@@ -229,7 +247,7 @@ struct Place {
     key: CacheKey,
     fields: Vec<http::HeaderName>,
     selected: Vec<u8>,
-    /// The marker to be stored, unless it is there already.
+    /// The marker that leads there, where responses vary.
     marker: Option<Marker>,
 }
 
@@ -254,7 +272,7 @@ impl Place {
             key: marker.alternate(&job.key, &job.client, rule),
             selected: marker::selected(&fields, &job.client, rule),
             fields,
-            marker: (job.marker.as_ref() != Some(&marker)).then_some(marker),
+            marker: Some(marker),
         })
     }
 

@@ -25,7 +25,7 @@ use crate::http::cache_control::RequestDirectives;
 use crate::http::reuse::{self, ReuseRequest};
 use crate::http::storable::may_look_up;
 use crate::http::stored::StoredHead;
-use crate::metrics::Metric;
+use crate::metrics::{self, Metric};
 use ask::Plan;
 use http::StatusCode;
 use http::header::IF_MODIFIED_SINCE;
@@ -58,6 +58,7 @@ where
             return fetch::pass_as(ctx, routed, body, reply, &passing).await;
         }
     };
+    let _in_work = metrics::Held::new(&ctx.cells, Metric::CurrentCacheConnections);
     let mut request = Cached {
         ctx,
         routed,

@@ -3,6 +3,7 @@
 use super::job::{FillHead, Job, Tools};
 use super::storing::Storing;
 use crate::cache::{CacheKey, NewObject, ObjectKind, ObjectWriter};
+use crate::http::policy::NormalizeAcceptEncoding;
 use crate::metrics::Metric;
 use crate::proxy::fill::{Failure, FillBody};
 use crate::proxy::marker::Marker;
@@ -35,8 +36,8 @@ pub(super) struct Pump {
     fill: FillBody<FillHead>,
     storing: Storing,
     length: Option<u64>,
-    /// The URL's key, and the marker to be stored there once the object is.
-    marker: Option<(CacheKey, Marker)>,
+    /// The marker to be stored once the object is, where responses vary.
+    marker: Option<Leading>,
     epoch: u64,
     /// Where the rest is asked for when the body breaks off.
     upstream: Upstream,
@@ -45,6 +46,29 @@ pub(super) struct Pump {
     background: Background,
     /// Since when no client is left.
     alone_since: Option<Instant>,
+}
+
+/// A marker on its way to the URL's key.
+struct Leading {
+    key: CacheKey,
+    marker: Marker,
+    /// The fields that select the alternate.
+    client: HeaderMap,
+    /// How they are normalised, and how many alternates may be kept.
+    policy: (NormalizeAcceptEncoding, usize),
+}
+
+impl Leading {
+    fn of(job: &Job, marker: Marker) -> Self {
+        let max = job.snapshot.records.cache_limits_http_max_alts;
+        let rule = job.snapshot.policy.normalize_accept_encoding;
+        Self {
+            key: job.key.clone(),
+            marker,
+            client: job.client.clone(),
+            policy: (rule, usize::try_from(max).unwrap_or(0)),
+        }
+    }
 }
 
 /// Where the body comes from.
@@ -75,7 +99,7 @@ impl Pump {
             storing: fill.told().storing.clone(),
             length: fill.told().length,
             fill,
-            marker: marker.map(|marker| (job.key.clone(), marker)),
+            marker: marker.map(|marker| Leading::of(job, marker)),
             epoch,
             upstream: job.upstream.clone(),
             fields: job.fields.clone(),
@@ -231,10 +255,29 @@ impl Pump {
         self.fill.done();
     }
 
+    /// The marker that leads to the object, with what another fill has noted
+    /// there meanwhile; alternates that are too many by now leave.
     fn store_marker(&mut self) {
-        let Some((key, marker)) = self.marker.take() else {
+        let Some(Leading {
+            key,
+            mut marker,
+            client,
+            policy: (rule, max),
+        }) = self.marker.take()
+        else {
             return;
         };
+        let held = self.tools.cache.read_ram(&key);
+        let held = held.and_then(|hit| Marker::parse(&hit.meta));
+        let held = held.filter(|held| held.is_same(&marker));
+        let before = held.as_ref().map(Marker::to_bytes);
+        marker = held.unwrap_or(marker);
+        for old in marker.note(&key, (&client, rule), max) {
+            self.tools.cache.remove(&old);
+        }
+        if before == Some(marker.to_bytes()) {
+            return;
+        }
         let object = NewObject {
             key,
             kind: ObjectKind::Marker,

@@ -82,16 +82,21 @@ impl Exchange<'_> {
 
     async fn attempt(
         &self,
-        mut connection: Connection,
+        connection: Connection,
         request: OriginRequest,
     ) -> Result<OriginResponse, Failed> {
+        let state = &self.pool.state;
+        let mut lease = Lease::new(connection, self.server.clone(), state, self.reuse);
         let again = Again::of(&request);
         let taken = request.body.taken();
         let asked = Asked {
             method: request.method.clone(),
-            at: self.pool.state.clock.wall(),
+            at: state.clock.wall(),
         };
-        let sent = connection.sender.try_send_request(self.message(request)?);
+        let sent = lease
+            .connection
+            .sender
+            .try_send_request(self.message(request)?);
         let response = match self.in_time(sent, &taken).await? {
             Ok(response) => response,
             Err(mut refused) => {
@@ -100,8 +105,6 @@ impl Exchange<'_> {
                 return Err(again.after(error, unsent));
             }
         };
-        let state = &self.pool.state;
-        let lease = Lease::new(connection, self.server.clone(), state, self.reuse);
         Ok(self.accept(&asked, response, lease)?)
     }
 

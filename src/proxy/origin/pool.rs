@@ -4,7 +4,7 @@ use super::OriginOptions;
 use super::error::OriginError;
 use super::request::RequestBody;
 use crate::base::clock::{Clock, MonoTime};
-use crate::metrics::{Cells, Metric};
+use crate::metrics::{Cells, Held, Metric};
 use hyper::client::conn::http1::SendRequest;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -49,7 +49,7 @@ impl ServerCounts {
 pub(super) struct Slot {
     counts: Arc<ServerCounts>,
     server: Option<ServerKey>,
-    cells: Arc<Cells>,
+    _gauges: [Held; 2],
 }
 
 impl Slot {
@@ -77,11 +77,11 @@ impl Slot {
 
     fn any(pool: &PoolState) -> Self {
         pool.counts.total.fetch_add(1, Ordering::Relaxed);
-        pool.cells.add(Metric::CurrentServerConnections, 1);
+        let gauges = [Metric::CurrentServerConnections, Metric::NetConnectionsOpen];
         Self {
             counts: Arc::clone(&pool.counts),
             server: None,
-            cells: Arc::clone(&pool.cells),
+            _gauges: gauges.map(|gauge| Held::new(&pool.cells, gauge)),
         }
     }
 }
@@ -89,7 +89,6 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.counts.total.fetch_sub(1, Ordering::Relaxed);
-        self.cells.sub(Metric::CurrentServerConnections, 1);
         if let Some(server) = self.server.take() {
             self.counts.give(&server);
         }
@@ -175,6 +174,7 @@ pub(super) struct Lease {
     pub(super) connection: Connection,
     server: ServerKey,
     home: Option<Weak<PoolState>>,
+    _in_work: Held,
 }
 
 impl std::fmt::Debug for PoolState {
@@ -195,6 +195,7 @@ impl Lease {
             connection,
             server,
             home: keep.then(|| Rc::downgrade(pool)),
+            _in_work: Held::new(&pool.cells, Metric::CurrentServerTransactions),
         }
     }
 

@@ -1,0 +1,76 @@
+//! Responses that vary, end to end.
+
+use crate::support::{Client, Origin, Proxy};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An origin whose Vary names the fields of `sets` in turn, and whose body shows
+/// what selected it.
+fn varying(sets: &'static [&'static str]) -> (Origin, Proxy) {
+    let asked = AtomicUsize::new(0);
+    let origin = Origin::answering(move |request| {
+        let vary = sets[asked.fetch_add(1, Ordering::SeqCst) % sets.len()];
+        let body = format!("{vary}={}", request.fields(vary).join(","));
+        format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: {vary}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    (origin, proxy)
+}
+
+fn get(client: &mut Client, fields: &str) -> String {
+    let request = format!("GET /v HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+    client.ask(request).text()
+}
+
+#[test]
+fn no_more_alternates_are_kept_than_the_record_allows() {
+    let (origin, proxy) = varying(&["X-A"]);
+    let mut client = Client::connect(proxy.address);
+    let mut ask = |n: usize| {
+        let fields = format!("X-A: {n}\r\n");
+        assert_eq!(get(&mut client, &fields), format!("X-A={n}"));
+        origin.requests().len()
+    };
+    for n in 1..=6 {
+        assert_eq!(ask(n), n);
+    }
+    for n in 2..=6 {
+        assert_eq!(ask(n), 6, "one of the five newest is a hit");
+    }
+    assert_eq!(ask(1), 7, "the oldest had left");
+}
+
+#[test]
+fn two_sets_of_selecting_fields_in_turn_never_mix_responses_up() {
+    let (origin, proxy) = varying(&["X-A", "X-B"]);
+    let mut client = Client::connect(proxy.address);
+    for _ in 0..3 {
+        for (a, b) in [(1, 1), (1, 2), (2, 2), (2, 1)] {
+            let text = get(&mut client, &format!("X-A: {a}\r\nX-B: {b}\r\n"));
+            let own = [format!("X-A={a}"), format!("X-B={b}")];
+            assert!(own.contains(&text), "{text} for {own:?}");
+        }
+    }
+    assert!(origin.requests().len() <= 8, "{}", origin.requests().len());
+}
+
+#[test]
+fn a_304_that_adds_a_selecting_field_leaves_nothing_for_others() {
+    let origin = Origin::answering(|request| {
+        let a = request.fields("x-a").join(",");
+        if request.fields("if-none-match").is_empty() {
+            let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=0\r\nETag: \"e\"";
+            return format!("{head}\r\nContent-Length: {}\r\n\r\n{a}", a.len()).into_bytes();
+        }
+        b"HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\nVary: X-A\r\nCache-Control: max-age=60\r\n\r\n"
+            .to_vec()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for a in ["de", "de", "fr"] {
+        assert_eq!(get(&mut client, &format!("X-A: {a}\r\n")), a);
+    }
+}
