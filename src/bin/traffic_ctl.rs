@@ -217,10 +217,14 @@ fn fields(result: &Value) -> String {
 }
 
 fn set_text(name: &str, result: &Value) -> String {
-    if result["effect"] == "restart" {
-        return format!("set {name}, it takes effect at the next restart\n");
+    let mut text = match result["effect"].as_str() {
+        Some("restart") => format!("set {name}, restart is required\n"),
+        _ => format!("set {name}, restart is not required\n"),
+    };
+    for note in rows(&result["notes"]) {
+        put(&mut text, "note", note);
     }
-    format!("set {name}, restart is not required\n")
+    text
 }
 
 fn reload_text(result: &Value) -> String {

@@ -136,6 +136,14 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
+/// What 4.2 is silent about, and an operator should know.
+#[expect(clippy::print_stderr, reason = "standard output is as 4.2's")]
+fn note(result: &Value) {
+    for note in result["notes"].as_array().into_iter().flatten() {
+        eprintln!("traffic_line: {}: {}", word(&result["name"]), word(note));
+    }
+}
+
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn fail(args: &Args, error: &CallError) -> ExitCode {
     if args.status && matches!(error, CallError::NoServer { .. }) {
@@ -174,7 +182,10 @@ fn main() -> ExitCode {
         ));
     }
     match call(&args) {
-        Ok(result) => print(&text(&args, &result)),
+        Ok(result) => {
+            note(&result);
+            print(&text(&args, &result))
+        }
         Err(error) => fail(&args, &error),
     }
 }

@@ -24,6 +24,6 @@ pub use object::{
     BodyError, BodyReader, CopyRef, Hit, Miss, NewObject, NotStored, ObjectKind, ObjectWriter,
     PurgeError,
 };
-pub use options::{AioMode, CacheOptions, RamOptions, SpanOptions};
+pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions};
 pub use store::{Cache, SpanCommandError};
 pub use tier::{SpanTier, Tier};

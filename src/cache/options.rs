@@ -46,8 +46,9 @@ pub struct RamOptions {
     /// Bodies of this many bytes or more never enter; 0 is no limit
     /// (`ram_cache_cutoff`).
     pub cutoff: u64,
-    /// Admits only keys that came by before (`ram_cache.use_seen_filter`).
-    pub seen_filter: bool,
+    /// Admits only keys that came by before (`ram_cache.use_seen_filter`):
+    /// 0 never, 1 always, n from 2 while n - 1 of n parts are full.
+    pub seen_filter: u8,
 }
 
 impl Default for RamOptions {
@@ -55,7 +56,7 @@ impl Default for RamOptions {
         Self {
             size: None,
             cutoff: 4 * MIB,
-            seen_filter: false,
+            seen_filter: 0,
         }
     }
 }
@@ -66,6 +67,9 @@ pub enum AioMode {
     /// The best there is.
     #[default]
     Auto,
+    /// Linux's older asynchronous interface; not there, so opening warns and
+    /// uses threads.
+    Native,
     /// A bounded pool of threads with pread and pwrite.
     Thread,
     /// Linux's `io_uring`; not there yet, so opening warns and uses threads.
@@ -108,6 +112,38 @@ pub struct CacheOptions {
     /// Empties our spans at opening: new stripe UUIDs, nothing kept
     /// (`traffic_server -C clear`). Spans that are not ours stay refused.
     pub clear: bool,
+}
+
+/// Those of the options that may change while the cache is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveOptions {
+    /// [`RamOptions::size`].
+    pub ram_size: Option<u64>,
+    /// [`RamOptions::cutoff`].
+    pub ram_cutoff: u64,
+    /// [`CacheOptions::agg_write_backlog`].
+    pub agg_write_backlog: u64,
+    /// [`CacheOptions::dir_sync_frequency`].
+    pub dir_sync_frequency: Duration,
+    /// [`CacheOptions::max_doc_size`].
+    pub max_doc_size: u64,
+    /// [`CacheOptions::max_disk_errors`].
+    pub max_disk_errors: u32,
+}
+
+impl CacheOptions {
+    /// Those that may change.
+    #[must_use]
+    pub const fn live(&self) -> LiveOptions {
+        LiveOptions {
+            ram_size: self.ram.size,
+            ram_cutoff: self.ram.cutoff,
+            agg_write_backlog: self.agg_write_backlog,
+            dir_sync_frequency: self.dir_sync_frequency,
+            max_doc_size: self.max_doc_size,
+            max_disk_errors: self.max_disk_errors,
+        }
+    }
 }
 
 impl Default for CacheOptions {

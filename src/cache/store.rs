@@ -18,12 +18,13 @@ pub(super) use counters::Counters;
 use super::inspect::SpanReport;
 use super::invalidation::{Rules, State};
 use super::object::{CopyRef, Hit, Miss, NewObject, NotStored, ObjectWriter, PurgeError, Stored};
-use super::options::CacheOptions;
+use super::options::{CacheOptions, LiveOptions};
 use super::ram::{RamCache, RamValue};
 use super::volume::{LiveStripe, Volume};
 use super::{CacheKey, Tier};
 use crate::base::clock::Clock;
 use crate::metrics::{Metric, Registry};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use keep::Deferred;
 use open::SpanEntry;
@@ -46,6 +47,9 @@ pub struct Cache {
     thread: CacheThread,
     clock: Arc<dyn Clock>,
     options: CacheOptions,
+    live: ArcSwap<LiveOptions>,
+    /// The RAM cache's bytes where no record says them.
+    ram_automatic: u64,
     spans: Mutex<Vec<SpanEntry>>,
     volume: Volume,
     deferred: Mutex<HashMap<u128, Deferred>>,
@@ -189,11 +193,11 @@ impl Cache {
         self.publish();
     }
 
-    /// Changes the RAM cache's cutoff in bytes, 0 for none; bodies that are
-    /// not below it leave.
-    pub fn set_ram_cutoff(&self, bytes: u64) {
-        self.ram.set_cutoff(bytes);
-        self.publish();
+    /// [`Cache::configure`] with another cutoff.
+    #[cfg(test)]
+    fn set_ram_cutoff(&self, ram_cutoff: u64) {
+        let live = **self.live.load();
+        self.configure(LiveOptions { ram_cutoff, ..live });
     }
 
     /// Bytes of a full body fragment.

@@ -89,6 +89,10 @@ fn values(name: &str, value: &str) -> Result<Vec<(&'static RecordSpec, String)>,
     Ok(texts.collect())
 }
 
+fn unheeded((spec, text): &(&'static RecordSpec, String)) -> Option<String> {
+    spec.unheeded(&spec.read(text).ok()?)
+}
+
 impl Settings {
     /// The settings of a server that starts with `loaded`.
     #[must_use]
@@ -298,6 +302,7 @@ impl Settings {
         Setting {
             at_restart: specs.clone().any(|spec| spec.update == Update::Restart),
             overruled: variables.find(|name| self.source.environment.contains_key(name)),
+            unheeded: values.iter().filter_map(unheeded).collect(),
         }
     }
 

@@ -21,7 +21,7 @@ const KEEPALIVE: i64 = 2;
 /// Serves a connection to its end. One whose last response is not whole is
 /// reset, so that nobody takes the part for the whole.
 pub(super) async fn serve(context: Rc<WorkerContext>, stream: TcpStream, peer: Peer) {
-    let snapshot = context.shared.snapshot.load_full();
+    let snapshot = context.snapshot();
     set_options(&stream, snapshot.records.net_sock_option_flag_in);
     let (read, write) = stream.into_split();
     let read = Metered::new(read, &context.cells);

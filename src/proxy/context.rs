@@ -5,7 +5,7 @@ use super::answer::Voice;
 use super::cached::Fills;
 use super::life::Life;
 use super::origin::{OriginOptions, OriginPool, PoolParts, ServerCounts};
-use super::resolve::{Resolver, ResolverOptions};
+use super::resolve::Resolver;
 use super::snapshot::Snapshot;
 use crate::base::clock::{Clock, WallTime};
 use crate::cache::Cache;
@@ -65,30 +65,48 @@ pub struct WorkerContext {
     pub origins: OriginPool,
     /// This thread's end of the access log.
     pub log: LogSink,
+    /// The configuration that the thread's own parts follow.
+    generation: Cell<u64>,
     date: DateCache,
 }
 
 impl WorkerContext {
-    /// This thread's context. To be made inside its `LocalSet`, before it
-    /// serves: it reads the files of the resolver.
+    /// This thread's context, to be made inside its `LocalSet`.
     #[must_use]
     pub fn new(shared: Shared) -> Self {
         let cells = shared.registry.cells();
-        let records = Arc::clone(&shared.snapshot.load().records);
-        let resolver = Resolver::new(&ResolverOptions::from_records(&records), Arc::clone(&cells));
+        let snapshot = shared.snapshot.load_full();
+        let resolver = Resolver::new(Arc::clone(&snapshot.names), Arc::clone(&cells));
         let parts = PoolParts {
             counts: Arc::clone(&shared.servers),
             cells: Arc::clone(&cells),
             clock: Arc::clone(&shared.clock),
         };
-        let origins = OriginPool::new(OriginOptions::from_records(&records), resolver, parts);
+        let origins = OriginPool::new(
+            OriginOptions::from_records(&snapshot.records),
+            resolver,
+            parts,
+        );
         Self {
             log: shared.log.sink(Arc::clone(&cells)),
             shared,
             cells,
             origins,
+            generation: Cell::new(snapshot.generation),
             date: DateCache::default(),
         }
+    }
+
+    /// The configuration in force, for a transaction that begins; the thread's
+    /// own parts follow it from now on.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        let snapshot = self.shared.snapshot.load_full();
+        if self.generation.replace(snapshot.generation) != snapshot.generation {
+            let options = OriginOptions::from_records(&snapshot.records);
+            self.origins.configure(options, &snapshot.names);
+        }
+        snapshot
     }
 
     /// What our own answers say about us and about now.

@@ -80,6 +80,36 @@ impl ResolverOptions {
     }
 }
 
+/// What names are resolved by: the options, and what the files hold that they
+/// name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameSources {
+    options: ResolverOptions,
+    hosts: HashMap<String, Vec<IpAddr>>,
+    resolv_conf: Result<Vec<u8>, String>,
+}
+
+impl NameSources {
+    /// Reads the hosts file and the name servers'. What can't be read is left
+    /// out, and names that need it fail by name later. Not for a thread that
+    /// serves.
+    #[must_use]
+    pub fn read(options: ResolverOptions) -> Self {
+        let hosts = options.hosts_file.as_deref().map(read_hosts);
+        let resolv_conf = if options.nameservers.is_empty() {
+            let path = &options.resolv_conf;
+            std::fs::read(path).map_err(|error| named(path, &error))
+        } else {
+            Ok(Vec::new())
+        };
+        Self {
+            options,
+            hosts: hosts.unwrap_or_default(),
+            resolv_conf,
+        }
+    }
+}
+
 /// `ip`, `ip:port` or `[ip]:port`; 53 without a port.
 fn nameserver(word: &str) -> Option<SocketAddr> {
     let bare = || Some(SocketAddr::new(literal(word)?, 53));
@@ -114,33 +144,38 @@ pub enum ResolveError {
 
 /// One thread's resolver.
 pub struct Resolver {
-    hosts: HashMap<String, Vec<IpAddr>>,
+    sources: Arc<NameSources>,
     dns: Result<TokioResolver, String>,
-    total: Duration,
     cells: Arc<Cells>,
 }
 
 impl std::fmt::Debug for Resolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Resolver")
-            .field("hosts", &self.hosts.len())
+            .field("hosts", &self.sources.hosts.len())
             .finish_non_exhaustive()
     }
 }
 
 impl Resolver {
-    /// Reads the hosts file and the name servers. What can't be read is left
-    /// out, and names that need it fail by name later. Reads files: call it
-    /// when a thread starts, not while it serves.
+    /// A resolver that has asked nothing yet.
     #[must_use]
-    pub fn new(options: &ResolverOptions, cells: Arc<Cells>) -> Self {
-        let hosts = options.hosts_file.as_deref().map(read_hosts);
+    pub fn new(sources: Arc<NameSources>, cells: Arc<Cells>) -> Self {
         Self {
-            hosts: hosts.unwrap_or_default(),
-            dns: dns_client(options),
-            total: options.total,
+            dns: dns_client(&sources),
+            sources,
             cells,
         }
+    }
+
+    /// What it resolves by.
+    pub(super) const fn sources(&self) -> &Arc<NameSources> {
+        &self.sources
+    }
+
+    /// The same for other sources; what DNS said before is forgotten.
+    pub(super) fn by(&self, sources: Arc<NameSources>) -> Self {
+        Self::new(sources, Arc::clone(&self.cells))
     }
 
     /// The addresses of `host` (a name, or an address in URL form), at least
@@ -164,19 +199,20 @@ impl Resolver {
     fn known(&self, host: &str) -> Option<Vec<IpAddr>> {
         literal(host)
             .map(|ip| vec![ip])
-            .or_else(|| self.hosts.get(&host.to_ascii_lowercase()).cloned())
+            .or_else(|| self.sources.hosts.get(&host.to_ascii_lowercase()).cloned())
             .or_else(|| is_localhost(host).then(|| vec![IpAddr::from([127, 0, 0, 1])]))
     }
 
     async fn ask(&self, host: &str) -> Result<Vec<IpAddr>, ResolveError> {
         let dns = self.dns.as_ref();
         let dns = dns.map_err(|why| ResolveError::Unconfigured(why.clone()))?;
+        let total = self.sources.options.total;
         let failed = |reason: String| ResolveError::Failed {
             name: host.to_owned(),
             reason,
         };
-        let answer = tokio::time::timeout(self.total, dns.lookup_ip(absolute(host))).await;
-        let answer = answer.map_err(|_| failed(format!("no answer for {:?}", self.total)))?;
+        let answer = tokio::time::timeout(total, dns.lookup_ip(absolute(host))).await;
+        let answer = answer.map_err(|_| failed(format!("no answer for {total:?}")))?;
         let answer = answer.map_err(|error| failed(error.to_string()))?;
         let addresses: Vec<IpAddr> = answer.iter().collect();
         if addresses.is_empty() {
@@ -234,25 +270,28 @@ fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
     hosts
 }
 
-fn dns_client(options: &ResolverOptions) -> Result<TokioResolver, String> {
-    let (config, opts) = name_servers(options)?;
+fn dns_client(sources: &NameSources) -> Result<TokioResolver, String> {
+    let (config, opts) = name_servers(sources)?;
     let provider = TokioRuntimeProvider::default();
     TokioResolver::builder_with_config(config, provider)
-        .with_options(tuned(opts, options))
+        .with_options(tuned(opts, &sources.options))
         .build()
         .map_err(|error| error.to_string())
 }
 
-fn name_servers(options: &ResolverOptions) -> Result<(ResolverConfig, ResolverOpts), String> {
+fn name_servers(sources: &NameSources) -> Result<(ResolverConfig, ResolverOpts), String> {
+    let options = &sources.options;
     if !options.nameservers.is_empty() {
         let servers = options.nameservers.iter().map(|at| name_server(*at));
         let config = ResolverConfig::from_name_servers(servers.collect());
         return Ok((config, ResolverOpts::default()));
     }
-    let path = &options.resolv_conf;
-    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let text = std::fs::read(path).map_err(|error| named(&error))?;
-    parse_resolv_conf(text).map_err(|error| named(&error))
+    let text = sources.resolv_conf.as_ref().map_err(String::clone)?;
+    parse_resolv_conf(text).map_err(|error| named(&options.resolv_conf, &error))
+}
+
+fn named(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
 }
 
 fn name_server(at: SocketAddr) -> NameServerConfig {
@@ -286,18 +325,18 @@ mod tests {
     use crate::metrics::Registry;
     use std::io::Write;
 
-    fn options(hosts: Option<PathBuf>) -> ResolverOptions {
-        ResolverOptions {
+    fn sources(hosts: Option<PathBuf>) -> Arc<NameSources> {
+        Arc::new(NameSources::read(ResolverOptions {
             hosts_file: hosts,
             resolv_conf: "/nonexistent/resolv.conf".into(),
             ..ResolverOptions::default()
-        }
+        }))
     }
 
     #[tokio::test]
     async fn literals_need_no_name_server() {
         let registry = Registry::new();
-        let resolver = Resolver::new(&options(None), registry.cells());
+        let resolver = Resolver::new(sources(None), registry.cells());
         let v4 = resolver.addresses("192.0.2.7").await.unwrap();
         assert_eq!(v4, [IpAddr::from([192, 0, 2, 7])]);
         let v6 = resolver.addresses("[2001:db8::1]").await.unwrap();
@@ -310,8 +349,8 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"# names\n192.0.2.1 a.test A2.test # x\r\n192.0.2.2 a.test\n")
             .unwrap();
-        let options = options(Some(file.path().to_owned()));
-        let resolver = Resolver::new(&options, Registry::new().cells());
+        let sources = sources(Some(file.path().to_owned()));
+        let resolver = Resolver::new(sources, Registry::new().cells());
         let found = resolver.addresses("A.TEST").await.unwrap();
         assert_eq!(found.len(), 2);
         assert_eq!(resolver.addresses("a2.test").await.unwrap().len(), 1);
@@ -320,7 +359,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_without_name_servers_fails_by_reason() {
         let registry = Registry::new();
-        let resolver = Resolver::new(&options(None), registry.cells());
+        let resolver = Resolver::new(sources(None), registry.cells());
         let error = resolver.addresses("a.example").await.unwrap_err();
         assert!(error.to_string().contains("/nonexistent/resolv.conf"));
         assert_eq!(registry.get(Metric::DnsLookupFailures), 1);
@@ -341,7 +380,7 @@ mod tests {
 
     #[tokio::test]
     async fn localhost_never_goes_to_dns() {
-        let resolver = Resolver::new(&options(None), Registry::new().cells());
+        let resolver = Resolver::new(sources(None), Registry::new().cells());
         let found = resolver.addresses("x.localhost").await.unwrap();
         assert!(found[0].is_loopback());
     }

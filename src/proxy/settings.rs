@@ -9,6 +9,9 @@ use crate::http::policy::{
 };
 use std::time::Duration;
 
+/// Longer than any connection lasts, and within what timers take.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// The bounds of a client connection.
 #[must_use]
 pub fn conn_options(records: &Records) -> ConnOptions {
@@ -18,9 +21,9 @@ pub fn conn_options(records: &Records) -> ConnOptions {
             bytes,
             ..HeadLimits::default()
         },
-        first_byte: seconds(records.http_accept_no_activity_timeout),
-        idle: seconds(records.http_keep_alive_no_activity_timeout_in),
-        stall: seconds(records.http_transaction_no_activity_timeout_in),
+        first_byte: limit(records.http_accept_no_activity_timeout),
+        idle: limit(records.http_keep_alive_no_activity_timeout_in),
+        stall: limit(records.http_transaction_no_activity_timeout_in),
         keep_alive: records.http_keep_alive_enabled_in != 0,
         ..ConnOptions::default()
     }
@@ -121,6 +124,14 @@ fn statuses(text: &str) -> Vec<u16> {
 /// A record in seconds; a negative one is none.
 pub(super) fn seconds(value: i64) -> Duration {
     Duration::from_secs(count(value))
+}
+
+/// A record that limits a time in seconds, where 0 is no limit.
+pub(super) fn limit(value: i64) -> Duration {
+    match count(value) {
+        0 => FOREVER,
+        seconds => Duration::from_secs(seconds),
+    }
 }
 
 /// A record that counts; a negative one counts nothing.

@@ -1,6 +1,7 @@
 //! The configuration in force, whole and unchanging: what one reload swaps in.
 
 use super::h1::ConnOptions;
+use super::resolve::{NameSources, ResolverOptions};
 use super::settings;
 use crate::config::connect_ports::ConnectPorts;
 use crate::config::records::Records;
@@ -41,6 +42,8 @@ pub struct Snapshot {
     pub ip_allow: IpAllow,
     /// Who may choose the origin, from the records.
     pub forward: ForwardPolicy,
+    /// What names are resolved by, from the records and the files they name.
+    pub names: Arc<NameSources>,
 }
 
 impl SnapshotParts {
@@ -55,14 +58,17 @@ impl SnapshotParts {
 }
 
 impl Snapshot {
-    /// The snapshot of what the files say.
+    /// The snapshot of what the files say. Reads the files of the resolver:
+    /// not for a thread that serves.
     #[must_use]
     pub fn new(generation: u64, parts: SnapshotParts) -> Self {
         // The table of records has checked it; were it not so, nobody may.
         let forward = ForwardPolicy::parse(&parts.records.http_forward_allow);
         let forward = forward.unwrap_or_else(|_| ForwardPolicy::nobody());
+        let names = ResolverOptions::from_records(&parts.records);
         Self {
             generation,
+            names: Arc::new(NameSources::read(names)),
             policy: settings::cache_policy(&parts.records),
             conn: settings::conn_options(&parts.records),
             records: Arc::new(parts.records),

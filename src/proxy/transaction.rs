@@ -11,7 +11,7 @@ use super::outcome::{Ended, Finish, Outcome};
 use super::peer::Peer;
 use super::route::{self, Arrival, Step};
 use super::routed::Routed;
-use super::settings::seconds;
+use super::settings::limit;
 use super::snapshot::Snapshot;
 use super::tunnel;
 use crate::base::clock::{MonoTime, WallTime};
@@ -31,7 +31,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let snapshot = context.shared.snapshot.load_full();
+    let snapshot = context.snapshot();
     let Exchange {
         head,
         body,
@@ -63,7 +63,7 @@ pub(super) async fn refuse<W: AsyncWrite + Unpin>(
     }
     let Some(status) = error.status() else { return };
     let asked = Asked::nothing(context, peer);
-    let snapshot = context.shared.snapshot.load_full();
+    let snapshot = context.snapshot();
     let answer = Answer::refusing(status);
     let ended = answer::send(answer, &mut reply, &context.voice(&snapshot), &[]).await;
     asked.account(context, &ended);
@@ -217,7 +217,7 @@ impl Transaction<'_> {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let active = seconds(self.snapshot.records.http_transaction_active_timeout_in);
+        let active = limit(self.snapshot.records.http_transaction_active_timeout_in);
         let fetched = self.fetch(routed, body, reply);
         let Ok(ended) = tokio::time::timeout(active, fetched).await else {
             return overdue(reply, active);

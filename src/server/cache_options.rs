@@ -1,6 +1,6 @@
 //! Records and spans as the options of the cache.
 
-use crate::cache::{AioMode, CacheOptions, RamOptions, SpanOptions, SpanTier};
+use crate::cache::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, SpanTier};
 use crate::config::records::Records;
 use crate::config::storage::{SpanLine, Tier};
 use crate::mgmt::load::{Loaded, Source};
@@ -12,6 +12,7 @@ use std::time::Duration;
 pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf) -> CacheOptions {
     let records = &loaded.records;
     let defaults = CacheOptions::default();
+    let live = live_options(records);
     CacheOptions {
         spans: loaded
             .storage
@@ -20,7 +21,11 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
             .map(|span| span_options(source, span))
             .collect(),
         state_dir: Some(state_dir),
-        ram: ram_options(records),
+        ram: RamOptions {
+            size: live.ram_size,
+            cutoff: live.ram_cutoff,
+            seen_filter: number(records.cache_ram_cache_use_seen_filter, 0),
+        },
         aio_mode: aio_mode(&records.aio_mode),
         threads_per_disk: number(records.cache_threads_per_disk, defaults.threads_per_disk),
         target_fragment_size: number(
@@ -31,12 +36,26 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
             records.cache_min_average_object_size,
             defaults.min_average_object_size,
         ),
-        agg_write_backlog: number(records.cache_agg_write_backlog, defaults.agg_write_backlog),
-        dir_sync_frequency: Duration::from_secs(number(records.cache_dir_sync_frequency, 60)),
-        max_doc_size: number(records.cache_max_doc_size, defaults.max_doc_size),
-        max_disk_errors: number(records.cache_max_disk_errors, defaults.max_disk_errors),
+        agg_write_backlog: live.agg_write_backlog,
+        dir_sync_frequency: live.dir_sync_frequency,
+        max_doc_size: live.max_doc_size,
+        max_disk_errors: live.max_disk_errors,
         force_sector_size: number(records.cache_force_sector_size, defaults.force_sector_size),
         clear: false,
+    }
+}
+
+/// The options that a reload changes.
+pub(super) fn live_options(records: &Records) -> LiveOptions {
+    let defaults = CacheOptions::default().live();
+    let frequency = number(records.cache_dir_sync_frequency, 60);
+    LiveOptions {
+        ram_size: u64::try_from(records.cache_ram_cache_size).ok(),
+        ram_cutoff: number(records.cache_ram_cache_cutoff, 0),
+        agg_write_backlog: number(records.cache_agg_write_backlog, defaults.agg_write_backlog),
+        dir_sync_frequency: Duration::from_secs(frequency),
+        max_doc_size: number(records.cache_max_doc_size, defaults.max_doc_size),
+        max_disk_errors: number(records.cache_max_disk_errors, defaults.max_disk_errors),
     }
 }
 
@@ -53,17 +72,10 @@ fn span_options(source: &Source, span: &SpanLine) -> SpanOptions {
     }
 }
 
-fn ram_options(records: &Records) -> RamOptions {
-    RamOptions {
-        size: u64::try_from(records.cache_ram_cache_size).ok(),
-        cutoff: number(records.cache_ram_cache_cutoff, 0),
-        seen_filter: records.cache_ram_cache_use_seen_filter != 0,
-    }
-}
-
 fn aio_mode(word: &str) -> AioMode {
     match word {
         "thread" => AioMode::Thread,
+        "native" => AioMode::Native,
         "io_uring" => AioMode::IoUring,
         _ => AioMode::Auto,
     }

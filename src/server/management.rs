@@ -8,6 +8,7 @@ use crate::mgmt::admin::{self, Pages};
 use crate::mgmt::control::Control;
 use crate::mgmt::life::{Life, Phase};
 use crate::mgmt::socket;
+use crate::proxy::access_log::AccessLog;
 use crate::proxy::life::{LifeControl, Stage};
 use std::io;
 use std::net::TcpListener;
@@ -33,6 +34,8 @@ pub(super) struct Management {
     pub(super) socket: UnixListener,
     pub(super) admin: Option<TcpListener>,
     pub(super) proxy: Arc<LifeControl>,
+    /// Reopened at SIGUSR2.
+    pub(super) log: Arc<AccessLog>,
     pub(super) signals: bool,
 }
 
@@ -103,6 +106,7 @@ fn serve(management: Management) -> io::Result<()> {
         socket,
         admin,
         proxy,
+        log,
         signals,
     } = management;
     let life = Arc::clone(&control.life);
@@ -113,10 +117,7 @@ fn serve(management: Management) -> io::Result<()> {
     spawn_local(count_entries(Arc::clone(&control.cache)));
     spawn_local(drain_proxy(Arc::clone(&life), proxy));
     if signals {
-        let kinds = [SignalKind::terminate(), SignalKind::interrupt()];
-        for kind in kinds {
-            spawn_local(stop_at(signal(kind)?, Arc::clone(&life)));
-        }
+        heed_signals(&life, log)?;
     }
     let socket = tokio::net::UnixListener::from_std(socket)?;
     spawn_local(socket::serve(socket, Rc::new(control)));
@@ -146,6 +147,27 @@ async fn count_entries(cache: Arc<Cache>) {
         if let Err(error) = counted {
             tracing::error!(%error, "counting directory entries failed");
         }
+    }
+}
+
+/// SIGTERM and SIGINT stop, SIGUSR2 reopens the logs; SIGHUP and SIGUSR1 do
+/// nothing, as in ATS, where they would end the process otherwise.
+fn heed_signals(life: &Arc<Life>, log: Arc<AccessLog>) -> io::Result<()> {
+    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+        spawn_local(stop_at(signal(kind)?, Arc::clone(life)));
+    }
+    spawn_local(reopen_at(signal(SignalKind::user_defined2())?, log));
+    for kind in [SignalKind::hangup(), SignalKind::user_defined1()] {
+        // Once caught, it stays so.
+        drop(signal(kind)?);
+    }
+    Ok(())
+}
+
+async fn reopen_at(mut signal: Signal, log: Arc<AccessLog>) {
+    while signal.recv().await.is_some() {
+        tracing::info!("reopening the access log");
+        log.reopen();
     }
 }
 

@@ -1,5 +1,6 @@
 //! From open spans and bound ports to threads that serve.
 
+use super::cache_options::live_options;
 use super::gauges;
 use super::management::{Management, ManagementThread};
 use super::readiness;
@@ -42,14 +43,16 @@ pub(super) fn serve(mut opened: Opened) -> Result<Running, StartError> {
     let collector = collector(&opened);
     let ports = opened.bound.ports();
     let admin = opened.bound.admin_address();
-    let management = management(&mut opened, &collector, &life, &proxy)?;
     let shared = shared(&opened, proxy_life)?;
+    let log = Arc::clone(&shared.log);
+    let control = control(&opened, &collector, &life);
+    let management = management(&mut opened, control, (proxy.clone(), log))?;
+    let management = ManagementThread::start(management).map_err(StartError::Thread)?;
     if opened.loaded.records.http_wait_for_cache > 0 {
         runtime()?.block_on(opened.cache.loaded());
     }
     let clients = std::mem::take(&mut opened.bound.clients);
     let workers = workers::start(clients, &shared, &life).map_err(StartError::Thread)?;
-    let management = ManagementThread::start(management).map_err(StartError::Thread)?;
     life.running();
     log_ready(&opened, &ports, admin);
     Ok(Running {
@@ -85,19 +88,17 @@ fn collector(opened: &Opened) -> Arc<Collector> {
 
 fn management(
     opened: &mut Opened,
-    collector: &Arc<Collector>,
-    life: &Arc<Life>,
-    proxy: &Arc<LifeControl>,
+    control: Control,
+    (proxy, log): (Arc<LifeControl>, Arc<AccessLog>),
 ) -> Result<Management, StartError> {
-    let judge = judge(opened, life);
-    let control = control(opened, collector, life, &judge);
     control.publish_generation();
     Ok(Management {
+        pages: pages(opened, &control),
         control,
-        pages: pages(opened, collector, judge),
         socket: socket::bind(opened.state.path())?,
         admin: opened.bound.admin.take(),
-        proxy: Arc::clone(proxy),
+        proxy,
+        log,
         signals: opened.options.signals,
     })
 }
@@ -107,12 +108,7 @@ fn judge(opened: &Opened, life: &Arc<Life>) -> Judge {
     Arc::new(move || readiness::judge(&life, &cache))
 }
 
-fn control(
-    opened: &Opened,
-    collector: &Arc<Collector>,
-    life: &Arc<Life>,
-    judge: &Judge,
-) -> Control {
+fn control(opened: &Opened, collector: &Arc<Collector>, life: &Arc<Life>) -> Control {
     let settings = Settings::new(
         opened.options.source(),
         opened.loaded.clone(),
@@ -132,25 +128,22 @@ fn control(
             ports: opened.bound.ports(),
             admin: opened.bound.admin_address(),
         },
-        readiness: Arc::clone(judge),
+        readiness: judge(opened, life),
     }
 }
 
 /// What keeps a record of its own besides the snapshot.
 fn apply(opened: &Opened) -> Apply {
     let cache = Arc::clone(&opened.cache);
-    Box::new(move |records: &Records| {
-        let cutoff = u64::try_from(records.cache_ram_cache_cutoff).unwrap_or(0);
-        cache.set_ram_cutoff(cutoff);
-    })
+    Box::new(move |records: &Records| cache.configure(live_options(records)))
 }
 
-fn pages(opened: &Opened, collector: &Arc<Collector>, judge: Judge) -> Pages {
+fn pages(opened: &Opened, control: &Control) -> Pages {
     let snapshot = Arc::clone(&opened.snapshot);
     Pages {
-        collector: Arc::clone(collector),
+        collector: Arc::clone(&control.collector),
         clock: Arc::clone(&opened.clock),
-        readiness: judge,
+        readiness: Arc::clone(&control.readiness),
         is_host: Box::new(move |name| is_admin_host(&snapshot.load().records, name)),
     }
 }

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod admin;
+mod live;
+mod operations;
 mod purge;
 mod reload;
 mod settings;

@@ -64,6 +64,14 @@ impl Stored {
         }
     }
 
+    /// Whether any of it lies on the span.
+    pub(in crate::cache) fn is_on(&self, span: u128) -> bool {
+        let head = self.home.as_ref().map(|home| &home.stripe);
+        let body = self.fragments.as_ref().map(|body| &body.stripe);
+        let stripes = head.into_iter().chain(body);
+        stripes.map(|at| at.span_uuid()).any(|uuid| uuid == span)
+    }
+
     /// The same object at another place.
     pub(in crate::cache) fn with_home(&self, home: Option<Home>) -> Self {
         Self {

@@ -46,6 +46,8 @@ pub enum Admission {
 pub struct RamCache<V> {
     shards: Box<[Mutex<S3Fifo<V>>]>,
     seen: Option<Mutex<Seen>>,
+    /// [`RamOptions::seen_filter`].
+    seen_level: u64,
     size: AtomicU64,
     cutoff: AtomicU64,
 }
@@ -60,7 +62,8 @@ impl<V: RamValue> RamCache<V> {
             shards: (0..shards)
                 .map(|_| Mutex::new(S3Fifo::new(size / shards)))
                 .collect(),
-            seen: options.seen_filter.then(|| Mutex::new(Seen::new())),
+            seen: (options.seen_filter > 0).then(|| Mutex::new(Seen::new())),
+            seen_level: options.seen_filter.into(),
             size: AtomicU64::new(size),
             cutoff: AtomicU64::new(options.cutoff),
         }
@@ -145,7 +148,14 @@ impl<V: RamValue> RamCache<V> {
             return Some(Admission::Cutoff);
         }
         let seen = self.seen.as_ref()?;
-        (!seen.lock().saw(key)).then_some(Admission::FirstSight)
+        let known = seen.lock().saw(key);
+        (!known && self.is_picky(key)).then_some(Admission::FirstSight)
+    }
+
+    /// Whether the key's shard is full enough for the seen filter to hold.
+    fn is_picky(&self, key: u128) -> bool {
+        let part = self.shard_size() / self.seen_level.max(1);
+        self.shard(key).lock().used() >= part.saturating_mul(self.seen_level.saturating_sub(1))
     }
 
     fn below_cutoff(&self, body_len: u64) -> bool {
@@ -182,7 +192,7 @@ mod tests {
         }
     }
 
-    fn cache(cutoff: u64, seen_filter: bool) -> RamCache<Body> {
+    fn cache(cutoff: u64, seen_filter: u8) -> RamCache<Body> {
         let options = RamOptions {
             size: None,
             cutoff,
@@ -193,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_body_of_the_cutoff_stays_out_and_one_below_enters() {
-        let ram = cache(40, false);
+        let ram = cache(40, 0);
         assert_eq!(ram.insert(1, Body(40)), Admission::Cutoff);
         assert_eq!(ram.insert(2, Body(39)), Admission::Admitted);
         assert_eq!(ram.read(1), None);
@@ -202,7 +212,7 @@ mod tests {
 
     #[test]
     fn no_cutoff_is_no_limit_and_a_new_cutoff_expels() {
-        let ram = cache(0, false);
+        let ram = cache(0, 0);
         assert_eq!(ram.insert(1, Body(5 * MIB)), Admission::Admitted);
         assert_eq!(ram.insert(2, Body(100)), Admission::Admitted);
         ram.set_cutoff(1000);
@@ -211,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_refused_newer_value_takes_the_older_one_out() {
-        let ram = cache(40, false);
+        let ram = cache(40, 0);
         ram.insert(1, Body(10));
         assert_eq!(ram.insert(1, Body(50)), Admission::Cutoff);
         assert_eq!(ram.peek(1), None);
@@ -219,14 +229,25 @@ mod tests {
 
     #[test]
     fn the_seen_filter_admits_at_the_second_sight() {
-        let ram = cache(0, true);
+        let ram = cache(0, 1);
         assert_eq!(ram.insert(1 << 70, Body(10)), Admission::FirstSight);
         assert_eq!(ram.insert(1 << 70, Body(10)), Admission::Admitted);
     }
 
     #[test]
+    fn a_seen_filter_of_two_holds_once_ram_is_half_full() {
+        let ram = cache(0, 2);
+        let mut admitted = 0;
+        while ram.insert((admitted + 1) << 112, Body(MIB)) == Admission::Admitted {
+            admitted += 1;
+        }
+        let half = ram.status().bytes_used;
+        assert!((32..=128).contains(&(half / MIB)), "{half}");
+    }
+
+    #[test]
     fn a_live_size_evicts_and_the_status_says_so() {
-        let ram = cache(0, false);
+        let ram = cache(0, 0);
         for key in 0..1000 {
             ram.insert(key, Body(100_000));
         }

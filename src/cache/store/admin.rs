@@ -53,10 +53,7 @@ impl Cache {
                 Err(why) => refused(&options, &why),
             })
             .collect();
-        let used = spans.iter().map(|span| span.entries_used).sum();
-        self.counters.set(Metric::CacheDirentriesUsed, used);
-        let total = spans.iter().map(|span| span.entries_total).sum();
-        self.counters.set(Metric::CacheDirentriesTotal, total);
+        self.set_entries(&spans);
         CacheStatus {
             readiness: self.readiness(),
             spans,
@@ -64,6 +61,14 @@ impl Cache {
             epoch: self.rules.epoch(),
             rules: self.rules.len(),
         }
+    }
+
+    fn set_entries(&self, spans: &[SpanStatus]) {
+        let online = spans.iter().filter(|span| span.state == SpanState::Online);
+        let used = online.clone().map(|span| span.entries_used).sum();
+        self.counters.set(Metric::CacheDirentriesUsed, used);
+        let total = online.map(|span| span.entries_total).sum();
+        self.counters.set(Metric::CacheDirentriesTotal, total);
     }
 
     /// Whether the cache can be used.
@@ -155,6 +160,7 @@ impl Cache {
             .map_err(state)?;
         let shared = Shared {
             options: &self.options,
+            live: **self.live.load(),
             state: &self.state,
             clock: &self.clock,
             counters: &self.counters,
@@ -235,10 +241,12 @@ impl Cache {
     fn span_at(&self, path: &Path) -> Result<Arc<LiveSpan>, SpanCommandError> {
         let spans = self.spans.lock();
         let found = spans.iter().find(|entry| entry.options.path == path);
-        let live = found.and_then(|entry| entry.state.as_ref().ok());
-        live.cloned().ok_or_else(|| SpanCommandError::Unknown {
-            path: path.to_owned(),
-        })
+        let path = path.to_owned();
+        match found.map(|entry| &entry.state) {
+            Some(Ok(live)) => Ok(Arc::clone(live)),
+            Some(Err(_)) => Err(SpanCommandError::Unchanged { path }),
+            None => Err(SpanCommandError::Unknown { path }),
+        }
     }
 
     /// The configuration of a span that is offline or refused.
@@ -258,13 +266,20 @@ impl Cache {
         }
     }
 
-    /// Lets go of a span that is not in use, so that its device closes.
+    /// Lets go of a span that is not in use, so that its device closes. What
+    /// RAM has of it goes too: its place would keep the old directory.
     fn forget(&self, path: &Path, why: &str) {
+        let mut closed = None;
         for entry in &mut *self.spans.lock() {
             if entry.options.path == path {
                 entry.let_go();
-                entry.state = Err(why.to_owned());
+                let before = std::mem::replace(&mut entry.state, Err(why.to_owned()));
+                closed = before.ok();
             }
+        }
+        if let Some(span) = closed {
+            self.ram.retain(|stored| !stored.is_on(span.uuid));
+            span.close();
         }
     }
 }

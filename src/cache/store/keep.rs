@@ -52,7 +52,7 @@ impl Cache {
 
     /// Whether a body of this length can be stored at all.
     pub(in crate::cache) fn check_length(&self, body_len: u64) -> Result<(), NotStored> {
-        let limit = self.options.max_doc_size;
+        let limit = self.live.load().max_doc_size;
         if limit != 0 && body_len > limit {
             return Err(NotStored::TooLarge);
         }

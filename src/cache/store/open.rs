@@ -9,7 +9,7 @@ use crate::base::size::MIB;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::inspect::{SpanOutcome, SpanReport};
 use crate::cache::invalidation::Rules;
-use crate::cache::options::{AioMode, CacheOptions, SpanOptions};
+use crate::cache::options::{AioMode, CacheOptions, LiveOptions, SpanOptions};
 use crate::cache::ram::RamCache;
 use crate::cache::span::{self, Intent, Span, SpanError};
 use crate::cache::stripe::{StripeIdentity, StripeOptions};
@@ -17,6 +17,7 @@ use crate::cache::tier::SpanTier;
 use crate::cache::volume::{LiveSpan, LiveStripe, StripeSeed, Volume};
 use crate::device::{OpenRequest, OpenedDevice};
 use crate::metrics::Registry;
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ impl SpanEntry {
 /// What stripes need beside their span.
 pub(super) struct Shared<'a> {
     pub(super) options: &'a CacheOptions,
+    pub(super) live: LiveOptions,
     pub(super) state: &'a State,
     pub(super) clock: &'a Arc<dyn Clock>,
     pub(super) counters: &'a Arc<Counters>,
@@ -68,8 +70,9 @@ pub(super) fn open(
     registry: &Registry,
 ) -> (Arc<Cache>, Vec<SpanReport>) {
     options.target_fragment_size = options.target_fragment_size.clamp(4096, FRAGMENT_MAX);
-    if options.aio_mode == AioMode::IoUring {
-        tracing::warn!("proxy.config.aio.mode io_uring is not supported yet: using threads");
+    if matches!(options.aio_mode, AioMode::IoUring | AioMode::Native) {
+        let mode = options.aio_mode;
+        tracing::warn!("proxy.config.aio.mode {mode:?} is not supported yet: using threads");
     }
     let devices = options.spans.iter().map(|span| open_device(span, &options));
     let devices = devices.collect();
@@ -89,6 +92,7 @@ pub(super) fn open_over(
     let counters = Arc::new(Counters::new(registry));
     let shared = Shared {
         options: &options,
+        live: options.live(),
         state: &state,
         clock: &clock,
         counters: &counters,
@@ -97,10 +101,9 @@ pub(super) fn open_over(
     let live = live_spans(&entries);
     warn_of_tiers(&live);
     let volume = Volume::over(&live);
-    let ram_size = options
-        .ram
-        .size
-        .unwrap_or_else(|| automatic_ram(&options, &volume));
+    let live_options = options.live();
+    let ram_automatic = automatic_ram(&options, &volume);
+    let ram_size = live_options.ram_size.unwrap_or(ram_automatic);
     let cache = Arc::new_cyclic(|me| Cache {
         me: me.clone(),
         ram: RamCache::new(ram_size, &options.ram),
@@ -113,6 +116,8 @@ pub(super) fn open_over(
         volume,
         clock,
         state,
+        ram_automatic,
+        live: ArcSwap::from_pointee(live_options),
         options,
     });
     cache.publish();
@@ -194,7 +199,7 @@ pub(super) fn put_in_use(
     options: &SpanOptions,
     last_run: u64,
 ) -> Arc<LiveSpan> {
-    let live = Arc::new(LiveSpan::new(span, options, shared.options.max_disk_errors));
+    let live = Arc::new(LiveSpan::new(span, options, shared.live.max_disk_errors));
     let offline = shared.state.is_offline(live.uuid).unwrap_or(false);
     if offline {
         live.go_offline();
@@ -229,10 +234,33 @@ fn seed(shared: &Shared<'_>, span: &Span, slot: &StripeSlot, last_run: u64) -> S
         last_run,
         options: StripeOptions {
             fragment_bytes: options.target_fragment_size,
-            backlog_bytes: options.agg_write_backlog.saturating_add(BUFFER_BYTES),
-            sync_interval: options.dir_sync_frequency,
+            backlog_bytes: backlog(&shared.live),
+            sync_interval: shared.live.dir_sync_frequency,
             ..StripeOptions::default()
         },
+    }
+}
+
+/// Bytes that may wait in a stripe, those in its buffer included.
+const fn backlog(live: &LiveOptions) -> u64 {
+    live.agg_write_backlog.saturating_add(BUFFER_BYTES)
+}
+
+impl Cache {
+    /// Options for what happens from now on. What the RAM cache no longer may
+    /// hold leaves at once; a span with too many errors goes at its next one.
+    pub fn configure(&self, live: LiveOptions) {
+        self.live.store(Arc::new(live));
+        self.ram
+            .set_size(live.ram_size.unwrap_or(self.ram_automatic));
+        self.ram.set_cutoff(live.ram_cutoff);
+        for span in live_spans(&self.spans.lock()) {
+            span.set_errors_max(live.max_disk_errors);
+            for stripe in span.stripes() {
+                stripe.configure(backlog(&live), live.dir_sync_frequency);
+            }
+        }
+        self.publish();
     }
 }
 

@@ -47,6 +47,7 @@ use bytes::Bytes;
 use redo::Redo;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use sync::SyncRun;
 
 /// A fragment to append.
@@ -212,6 +213,13 @@ impl Stripe {
     #[must_use]
     pub const fn options(&self) -> &StripeOptions {
         &self.options
+    }
+
+    /// Sets how many bytes may wait to be written, and the shortest time
+    /// between the beginnings of two syncs.
+    pub const fn configure(&mut self, backlog_bytes: u64, sync_interval: Duration) {
+        self.options.backlog_bytes = backlog_bytes;
+        self.options.sync_interval = sync_interval;
     }
 
     /// Whether it takes no more writes because one that it can't do without

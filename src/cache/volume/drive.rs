@@ -1,10 +1,11 @@
 //! Carries a stripe's plans out, and its completions back.
 
-use super::live::LiveStripe;
+use super::live::{Core, LiveStripe};
 use crate::cache::stripe::{Action, Cause, Completion, Outcome, Plan};
 use crate::device::{DeviceError, Request};
 use crate::metrics::Metric;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 impl LiveStripe {
@@ -43,7 +44,7 @@ impl LiveStripe {
             // Who no longer waits for the answer has no need of it.
             send.send(ended).ok();
         });
-        self.span.device.submit(Request::Flush { done });
+        self.span.submit(Request::Flush { done });
         // A failure is counted; there is nobody left to do more about it.
         self.outcome(receive.await.unwrap_or(Err(DeviceError::Closed)));
     }
@@ -86,6 +87,9 @@ impl LiveStripe {
     fn start(self: &Arc<Self>, plan: Plan) {
         let stripe = Arc::clone(self);
         let (id, cause) = (plan.id, plan.cause);
+        if matches!(cause, Cause::Pages | Cause::PageTable) {
+            self.sync_since.lock().get_or_insert_with(|| self.now());
+        }
         let done = Box::new(move |ended: Result<(), DeviceError>| {
             let outcome = stripe.outcome(ended);
             if let Some(core) = stripe.core.get() {
@@ -96,7 +100,7 @@ impl LiveStripe {
             stripe.drive();
             stripe.moved.notify_waiters();
         });
-        self.span.device.submit(match plan.action {
+        self.span.submit(match plan.action {
             Action::Write { offset, bytes } => Request::Write {
                 offset: self.offset + offset,
                 bytes,
@@ -120,17 +124,36 @@ impl LiveStripe {
 
     fn count(&self, cause: Cause, outcome: Outcome, completion: &Completion) {
         match cause {
-            Cause::Batch => self
-                .counters
-                .add(Metric::CacheWriteBytes, completion.written),
+            Cause::Batch => {
+                self.counters
+                    .add(Metric::CacheWriteBytes, completion.written);
+                self.count_turns();
+            }
             Cause::Pages | Cause::PageTable | Cause::Ring => {
                 self.counters
                     .add(Metric::CacheSyncBytes, completion.written);
             }
-            Cause::Header if outcome == Outcome::Done => {
-                self.counters.add(Metric::CacheSyncCount, 1);
-            }
+            Cause::Header if outcome == Outcome::Done => self.count_sync(),
             Cause::Header | Cause::Flush => {}
+        }
+    }
+
+    /// Counts the cursor's returns to the log's start.
+    fn count_turns(&self) {
+        let turns = self.core.get().map_or(0, Core::turns);
+        let before = self.turns.fetch_max(turns, Ordering::Relaxed);
+        let more = turns.saturating_sub(before);
+        self.counters.add(Metric::CacheWrapCount, more);
+    }
+
+    /// Counts the sync that a header has ended; other headers end none.
+    fn count_sync(&self) {
+        let since = self.sync_since.lock().take();
+        if let Some(since) = since {
+            let nanos = self.now().since(since).as_nanos();
+            self.counters.add(Metric::CacheSyncCount, 1);
+            let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+            self.counters.add(Metric::CacheSyncTime, nanos);
         }
     }
 }

@@ -21,7 +21,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 /// A stripe, and what drives it.
@@ -37,6 +39,12 @@ pub(in crate::cache) struct LiveStripe {
     pub(super) core: OnceLock<Core>,
     /// Told whenever something was completed.
     pub(super) moved: Notify,
+    /// What was configured since it was begun: backlog bytes, sync interval.
+    pub(super) configured: Mutex<Option<(u64, Duration)>>,
+    /// When the sync under way began.
+    pub(super) sync_since: Mutex<Option<MonoTime>>,
+    /// Turns of the log that were counted.
+    pub(super) turns: AtomicU64,
 }
 
 /// The stripe itself, once it is known.
@@ -46,6 +54,13 @@ pub(super) struct Core {
     pub(super) log_bytes: u64,
     pub(super) stripe: Mutex<Stripe>,
     pub(super) directory: Arc<Directory>,
+}
+
+impl Core {
+    /// Turns of the log that the cursor has begun.
+    pub(super) fn turns(&self) -> u64 {
+        self.directory.cursor() / self.log_bytes.max(1)
+    }
 }
 
 /// A batch to wait for.
@@ -102,7 +117,26 @@ impl LiveStripe {
             counters: Arc::clone(counters),
             core: OnceLock::new(),
             moved: Notify::new(),
+            configured: Mutex::default(),
+            sync_since: Mutex::default(),
+            turns: AtomicU64::new(0),
         })
+    }
+
+    /// Sets how much may wait to be written, in bytes, and the shortest time
+    /// between two syncs; before it has been read, for then.
+    pub(in crate::cache) fn configure(&self, backlog_bytes: u64, sync_interval: Duration) {
+        *self.configured.lock() = Some((backlog_bytes, sync_interval));
+        self.take_configured();
+    }
+
+    /// Puts what was configured into the stripe, if it is there.
+    pub(super) fn take_configured(&self) {
+        if let Some(core) = self.core.get()
+            && let Some((backlog, interval)) = self.configured.lock().take()
+        {
+            core.stripe.lock().configure(backlog, interval);
+        }
     }
 
     /// The configured path of its span.
@@ -294,12 +328,12 @@ impl LiveStripe {
     /// Reads a place, widened to the device's sectors. A stripe begins and
     /// ends at a multiple of its block, so that this stays within it.
     async fn read_device(&self, place: &Place) -> Result<Bytes, DeviceError> {
-        let sector = u64::from(self.span.device.geometry().sector.max(1));
+        let sector = self.span.sector;
         let start = self.offset + place.offset;
         let from = round_down(start, sector);
         let to = round_up(start + u64::from(place.length), sector);
         let (send, receive) = oneshot::channel();
-        self.span.device.submit(Request::Read {
+        self.span.submit(Request::Read {
             offset: from,
             buf: AlignedBuf::zeroed(usize::try_from(to - from).unwrap_or(0)),
             // Who no longer waits for the answer has no need of it.

@@ -5,11 +5,14 @@ use crate::cache::inspect::{SpanState, SpanStatus};
 use crate::cache::options::SpanOptions;
 use crate::cache::span::Span;
 use crate::cache::tier::SpanTier;
-use crate::device::Device;
-use parking_lot::Mutex;
+use crate::device::{Device, DeviceError, Request};
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Turns of the scheduler that a request's handover may take.
+const HANDOVERS: u32 = 1_000_000;
 
 /// An open span.
 pub(in crate::cache) struct LiveSpan {
@@ -18,11 +21,14 @@ pub(in crate::cache) struct LiveSpan {
     pub(in crate::cache) tier: SpanTier,
     /// Bytes of the span.
     pub(in crate::cache) bytes: u64,
-    pub(super) device: Arc<dyn Device>,
+    /// What reads are widened to, in bytes.
+    pub(super) sector: u64,
+    /// `None` once it is closed.
+    device: RwLock<Option<Arc<dyn Device>>>,
     stripes: Mutex<Vec<Arc<LiveStripe>>>,
     offline: AtomicBool,
     errors: AtomicU64,
-    errors_max: u64,
+    errors_max: AtomicU64,
 }
 
 impl fmt::Debug for LiveSpan {
@@ -41,11 +47,44 @@ impl LiveSpan {
             uuid: span.content.uuid,
             tier: span.tier(),
             bytes: span.content.size,
-            device: Arc::clone(&span.device),
+            sector: span.device.geometry().sector.max(1).into(),
+            device: RwLock::new(Some(Arc::clone(&span.device))),
             stripes: Mutex::default(),
             offline: AtomicBool::new(false),
             errors: AtomicU64::new(0),
-            errors_max: u64::from(errors_max),
+            errors_max: AtomicU64::new(errors_max.into()),
+        }
+    }
+
+    /// Another number of I/O errors to go offline at.
+    pub(in crate::cache) fn set_errors_max(&self, errors_max: u32) {
+        self.errors_max.store(errors_max.into(), Ordering::Relaxed);
+    }
+
+    /// The device, to start a request on; `None` once it is closed.
+    pub(super) fn device(&self) -> Option<Arc<dyn Device>> {
+        self.device.read().clone()
+    }
+
+    /// Starts a request, which fails if the device is closed.
+    pub(super) fn submit(&self, request: Request) {
+        match self.device() {
+            Some(device) => device.submit(request),
+            None => request.fail(DeviceError::Closed),
+        }
+    }
+
+    /// Closes the device, whoever still holds the span. Blocks until the
+    /// requests under way have ended.
+    pub(in crate::cache) fn close(&self) {
+        let device = self.device.write().take();
+        let Some(device) = device else { return };
+        // Others hold it only while they hand a request over.
+        for _ in 0..HANDOVERS {
+            if Arc::strong_count(&device) == 1 {
+                break;
+            }
+            std::thread::yield_now();
         }
     }
 
@@ -89,7 +128,8 @@ impl LiveSpan {
     /// cache's thread moves its keys to the others.
     pub(super) fn note_error(&self) {
         let errors = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.errors_max != 0 && errors >= self.errors_max && self.go_offline() {
+        let limit = self.errors_max.load(Ordering::Relaxed);
+        if limit != 0 && errors >= limit && self.go_offline() {
             tracing::error!(path = %self.options.path.display(), errors,
                 "span offline: too many I/O errors; `traffic_ctl storage online` takes it back");
         }

@@ -1,14 +1,16 @@
 //! From a span's table to a stripe in use: made anew, or read back.
 
 use super::live::{Core, LiveStripe};
+use crate::base::aligned::AlignedBuf;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::stripe::{
     Geometry, NotRecovered, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
     StripeIdentity, StripeOptions,
 };
-use crate::device::read_blocking;
+use crate::device::{DeviceError, read_blocking};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a stripe is started from.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +83,7 @@ impl LiveStripe {
         });
         while let RecoveryStep::Read { offset, length } = recovery.step() {
             let length = usize::try_from(length).unwrap_or(0);
-            match read_blocking(&*self.span.device, self.offset + offset, length) {
+            match self.read_at(self.offset + offset, length) {
                 Ok(bytes) => recovery.complete(&bytes),
                 Err(error) => {
                     tracing::warn!(path = %self.path().display(), %error, offset,
@@ -94,14 +96,21 @@ impl LiveStripe {
         recovery.finish()
     }
 
+    fn read_at(&self, offset: u64, length: usize) -> Result<AlignedBuf, DeviceError> {
+        let device = self.span.device().ok_or(DeviceError::Closed)?;
+        read_blocking(&*device, offset, length)
+    }
+
     fn install(self: &Arc<Self>, stripe: Stripe) {
         let core = Core {
             directory: stripe.directory(),
             log_bytes: stripe.geometry().log_bytes(),
             stripe: Mutex::new(stripe),
         };
+        self.turns.store(core.turns(), Ordering::Relaxed);
         // A stripe is begun once, by whoever opened its span.
         drop(self.core.set(core));
+        self.take_configured();
         self.drive();
         self.moved.notify_waiters();
     }

@@ -10,6 +10,7 @@ mod doc;
 mod file;
 mod known;
 mod number;
+mod partly;
 mod resolve;
 mod rewrite;
 mod spec;

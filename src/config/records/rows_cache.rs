@@ -11,8 +11,8 @@ admin_hosts: optional = NULL, "proxy.config.admin.hosts", ANY, Reload, Global, H
 admin_listen: text = "127.0.0.1:8083", "proxy.config.admin.listen", form(Syntax::Listen), Restart, Global, Honoured;
 /// User to become after a start as root: a name, `#uid`, or `#-1` to stay root, with a warning.
 admin_user_id: text = "nobody", "proxy.config.admin.user_id", ANY, Restart, Global, Honoured;
-/// How disks are read and written: auto, native, thread or io_uring.
-aio_mode: text = "auto", "proxy.config.aio.mode", one_of(&["auto", "native", "thread", "io_uring"]), Restart, Global, Ignored;
+/// How disks are read and written: auto or thread is by threads; native and io_uring are too, with a warning.
+aio_mode: text = "auto", "proxy.config.aio.mode", one_of(&["auto", "native", "thread", "io_uring"]), Restart, Global, Honoured;
 /// Error page templates: 0 none, 1 the default directory, 2 per language, 3 per domain.
 body_factory_enable_customizations: int = 0, "proxy.config.body_factory.enable_customizations", between(0, 3), Restart, Global, Ignored;
 /// Bytes queued for a stripe beyond which a new write is refused.
@@ -34,7 +34,7 @@ cache_enable_checksum: int = 1, "proxy.config.cache.enable_checksum", FLAG, Relo
 /// Serving an object while it is being filled: 0 off, 1 on, 2 also to Range requests that miss.
 cache_enable_read_while_writer: int = 1, "proxy.config.cache.enable_read_while_writer", between(0, 2), Reload, Global, Ignored;
 /// Sector size in bytes to use instead of the device's own; 0 asks the device.
-cache_force_sector_size: int = 0, "proxy.config.cache.force_sector_size", between(0, 1_048_576), Restart, Global, Ignored;
+cache_force_sector_size: int = 0, "proxy.config.cache.force_sector_size", between(0, 1_048_576), Restart, Global, Honoured;
 /// A hit that the write cursor reaches within this percentage of the stripe is written again.
 cache_hit_evacuate_percent: int = 0, "proxy.config.cache.hit_evacuate_percent", between(0, 100), Reload, Global, Ignored;
 /// Bytes up to which a hit is evacuated; 0 is any size.
@@ -70,8 +70,8 @@ cache_ram_cache_compress: int = 0, "proxy.config.cache.ram_cache.compress", betw
 /// Keep the compressed form when it is at most this percentage of the plain one.
 cache_ram_cache_compress_percent: int = 90, "proxy.config.cache.ram_cache.compress_percent", between(0, 100), Restart, Global, Ignored;
 /// Bytes of RAM for hot objects, overhead included; -1 sizes it from the storage.
-cache_ram_cache_size: int = -1, "proxy.config.cache.ram_cache.size", at_least(-1), Restart, Global, Honoured;
-/// 1 lets an object into RAM only at its second read; 2 to 9 only once RAM is so full.
+cache_ram_cache_size: int = -1, "proxy.config.cache.ram_cache.size", at_least(-1), Reload, Global, Honoured;
+/// 1 lets an object into RAM only at its second read; 2 to 9 only once RAM is 50 %, 67 %, 75 %, … full (n - 1 of n parts).
 cache_ram_cache_use_seen_filter: int = 0, "proxy.config.cache.ram_cache.use_seen_filter", between(0, 9), Restart, Global, Honoured;
 /// Bytes of body from which an object never enters RAM; 0 is no limit.
 cache_ram_cache_cutoff: int = 4_194_304, "proxy.config.cache.ram_cache_cutoff", at_least(0), Reload, Global, Honoured;
@@ -89,8 +89,8 @@ cache_shm_name_prefix: text = "ats", "proxy.config.cache.shm.name_prefix", ANY, 
 cache_shm_purge_stale_on_start: int = 0, "proxy.config.cache.shm.purge_stale_on_start", FLAG, Restart, Global, Ignored;
 /// 1 uses huge pages for the shared memory.
 cache_shm_use_hugepages: int = 0, "proxy.config.cache.shm.use_hugepages", FLAG, Restart, Global, Ignored;
-/// Bytes of body in one fragment.
-cache_target_fragment_size: int = 1_048_576, "proxy.config.cache.target_fragment_size", between(65_536, 4_194_304), Reload, Global, Ignored;
+/// Bytes of body in one fragment of the objects stored from now on; at most 1,835,008 are used.
+cache_target_fragment_size: int = 1_048_576, "proxy.config.cache.target_fragment_size", between(65_536, 4_194_304), Restart, Global, Honoured;
 /// Threads that read and write each span.
 cache_threads_per_disk: int = 8, "proxy.config.cache.threads_per_disk", between(1, 256), Restart, Global, Honoured;
 /// File that divides the storage into volumes.

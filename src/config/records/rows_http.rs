@@ -25,9 +25,9 @@ http_insert_age_in_response: int = 1, "proxy.config.http.insert_age_in_response"
 http_insert_client_ip: int = 2, "proxy.config.http.insert_client_ip", between(0, 2), Reload, Rule, Honoured;
 /// Parts of Forwarded (RFC 7239) to the origin, separated by `|`: none, for, by=..., proto, host, connection=...
 http_insert_forwarded: text = "none", "proxy.config.http.insert_forwarded", ANY, Reload, Rule, Ignored;
-/// Via to the origin: 0 none, 1 our name, 2 to 4 with more about the cache.
+/// Via to the origin: 0 none, 1 our name; 2 to 4 are to say more about the cache.
 http_insert_request_via_str: int = 1, "proxy.config.http.insert_request_via_str", between(0, 4), Reload, Rule, Honoured;
-/// Via to the client: 0 none, 1 our name, 2 to 4 with more about the cache.
+/// Via to the client: 0 none, 1 our name; 2 to 4 are to say more about the cache.
 http_insert_response_via_str: int = 1, "proxy.config.http.insert_response_via_str", between(0, 4), Reload, Rule, Honoured;
 /// 1 adds the client's address to X-Forwarded-For.
 http_insert_squid_x_forwarded_for: int = 1, "proxy.config.http.insert_squid_x_forwarded_for", FLAG, Reload, Rule, Honoured;
@@ -35,9 +35,9 @@ http_insert_squid_x_forwarded_for: int = 1, "proxy.config.http.insert_squid_x_fo
 http_keep_alive_enabled_in: int = 1, "proxy.config.http.keep_alive_enabled_in", FLAG, Reload, Rule, Honoured;
 /// 1 keeps origin connections open.
 http_keep_alive_enabled_out: int = 1, "proxy.config.http.keep_alive_enabled_out", FLAG, Reload, Rule, Honoured;
-/// Seconds a client connection may be idle between requests.
+/// Seconds a client connection may be idle between requests; 0 is no limit.
 http_keep_alive_no_activity_timeout_in: int = 120, "proxy.config.http.keep_alive_no_activity_timeout_in", SECONDS, Reload, Rule, Honoured;
-/// Seconds an origin connection may be idle in the pool.
+/// Seconds an origin connection may be idle in the pool; 0 is no limit.
 http_keep_alive_no_activity_timeout_out: int = 120, "proxy.config.http.keep_alive_no_activity_timeout_out", SECONDS, Reload, Rule, Honoured;
 /// 1 sends requests with a body over pooled connections too.
 http_keep_alive_post_out: int = 1, "proxy.config.http.keep_alive_post_out", FLAG, Reload, Rule, Honoured;
@@ -55,7 +55,7 @@ http_negative_revalidating_enabled: int = 1, "proxy.config.http.negative_revalid
 http_negative_revalidating_lifetime: int = 1800, "proxy.config.http.negative_revalidating_lifetime", at_least(0), Reload, Rule, Ignored;
 /// Statuses that count as a failure of the origin, separated by blanks.
 http_negative_revalidating_list: text = "500 502 503 504", "proxy.config.http.negative_revalidating_list", form(Syntax::Statuses), Reload, Rule, Honoured;
-/// Accept-Encoding as sent and keyed: 0 as it came, 1 gzip or nothing, 2 to 5 with br and zstd.
+/// Accept-Encoding as sent and keyed: 0 as it came, 1 gzip or nothing, 2 br, else gzip, else nothing, 3 as 2 but both where both are taken; 4 and 5 are to add zstd.
 http_normalize_ae: int = 1, "proxy.config.http.normalize_ae", between(0, 5), Reload, Rule, Honoured;
 /// Redirects of an origin that the proxy follows itself.
 http_number_of_redirections: int = 0, "proxy.config.http.number_of_redirections", between(0, 100), Reload, Rule, Ignored;
@@ -99,9 +99,9 @@ http_strict_uri_parsing: int = 2, "proxy.config.http.strict_uri_parsing", betwee
 http_transaction_active_timeout_in: int = 900, "proxy.config.http.transaction_active_timeout_in", SECONDS, Reload, Rule, Honoured;
 /// Seconds a transaction may take at its origin; 0 is no limit.
 http_transaction_active_timeout_out: int = 0, "proxy.config.http.transaction_active_timeout_out", SECONDS, Reload, Rule, Honoured;
-/// Seconds a client may stay silent within a transaction.
+/// Seconds a client may stay silent within a transaction; 0 is no limit.
 http_transaction_no_activity_timeout_in: int = 30, "proxy.config.http.transaction_no_activity_timeout_in", SECONDS, Reload, Rule, Honoured;
-/// Seconds an origin may stay silent within a transaction.
+/// Seconds an origin may stay silent within a transaction; 0 is no limit.
 http_transaction_no_activity_timeout_out: int = 30, "proxy.config.http.transaction_no_activity_timeout_out", SECONDS, Reload, Rule, Honoured;
 /// Start: 0 accepts at once, 1 once the cache is ready, 2 fails if no span is usable, 3 fails unless all are.
 http_wait_for_cache: int = 0, "proxy.config.http.wait_for_cache", between(0, 3), Restart, Global, Honoured;

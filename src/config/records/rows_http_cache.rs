@@ -3,7 +3,7 @@
 /// Adds this file's rows to those before and hands all to the next macro.
 macro_rules! rows_http_cache {
     ($next:ident $($more:ident)* ; $($before:tt)*) => { $next! { $($more)* ; $($before)*
-/// Seconds a client may take from its connection to its first byte.
+/// Seconds a client may take from its connection to its first byte; 0 is no limit.
 http_accept_no_activity_timeout: int = 120, "proxy.config.http.accept_no_activity_timeout", SECONDS, Reload, Global, Honoured;
 /// Seconds a fill goes on after its client has left; 0 is without limit.
 http_background_fill_active_timeout: int = 0, "proxy.config.http.background_fill_active_timeout", SECONDS, Reload, Rule, Honoured;

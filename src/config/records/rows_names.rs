@@ -13,8 +13,8 @@ dns_lookup_timeout: int = 20, "proxy.config.dns.lookup_timeout", between(1, 3600
 dns_max_dns_in_flight: int = 2048, "proxy.config.dns.max_dns_in_flight", between(1, 1_000_000), Reload, Global, Ignored;
 /// Name servers as `ip[:port]`, separated by blanks, instead of those of resolv.conf.
 dns_nameservers: optional = NULL, "proxy.config.dns.nameservers", form(Syntax::NameServers), Reload, Global, Honoured;
-/// File that names the name servers.
-dns_resolv_conf: text = "/etc/resolv.conf", "proxy.config.dns.resolv_conf", ANY, Restart, Global, Honoured;
+/// File that names the name servers; read again at each reload.
+dns_resolv_conf: text = "/etc/resolv.conf", "proxy.config.dns.resolv_conf", ANY, Reload, Global, Honoured;
 /// Attempts to get an answer.
 dns_retries: int = 5, "proxy.config.dns.retries", between(0, 9), Reload, Global, Honoured;
 /// 1 asks the name servers in turn.
@@ -29,7 +29,7 @@ exec_thread_autoconfig_scale: float = 1.0, "proxy.config.exec_thread.autoconfig.
 exec_thread_limit: int = 2, "proxy.config.exec_thread.limit", between(1, 4096), Restart, Global, Honoured;
 /// URL that clients without a Host field are sent to; NULL answers 400.
 header_parse_no_host_url_redirect: optional = NULL, "proxy.config.header.parse.no_host_url_redirect", ANY, Reload, Global, Honoured;
-/// File of host names that is asked before the name servers; NULL asks none.
+/// File of host names that is asked before the name servers, read again at each reload; NULL asks none.
 hostdb_host_file_path: optional = "/etc/hosts", "proxy.config.hostdb.host_file.path", ANY, Reload, Global, Honoured;
 /// Seconds until a question for a host's addresses is given up.
 hostdb_lookup_timeout: int = 30, "proxy.config.hostdb.lookup_timeout", between(1, 3600), Reload, Global, Honoured;

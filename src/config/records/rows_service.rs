@@ -17,7 +17,7 @@ log_default_format: text = "strata", "proxy.config.log.default_format", one_of(&
 log_log_buffer_size: int = 9216, "proxy.config.log.log_buffer_size", between(1024, 16_777_216), Reload, Global, Ignored;
 /// Directory of the logs; NULL is `log` in the local state directory.
 log_logfile_dir: optional = NULL, "proxy.config.log.logfile_dir", ANY, Restart, Global, Honoured;
-/// What is logged: 0 nothing, 1 errors, 2 transactions, 3 both.
+/// What is logged: 0 nothing, 2 or 3 transactions; errors always go to standard error.
 log_logging_enabled: int = 3, "proxy.config.log.logging_enabled", between(0, 4), Restart, Global, Honoured;
 /// Seconds a log line may wait in its buffer.
 log_max_secs_per_buffer: int = 5, "proxy.config.log.max_secs_per_buffer", between(1, 3600), Restart, Global, Honoured;
@@ -45,7 +45,7 @@ net_default_inactivity_timeout: int = 86_400, "proxy.config.net.default_inactivi
 net_listen_backlog: int = -1, "proxy.config.net.listen_backlog", between(-1, 2_147_483_647), Restart, Global, Honoured;
 /// Client connections at once.
 net_max_connections_in: int = 30_000, "proxy.config.net.max_connections_in", between(1, 10_000_000), Restart, Global, Honoured;
-/// Options of client sockets, added: 1 no delay, 2 keep-alive probes, 4 linger, 8 fast open.
+/// Options of client sockets, added: 1 no delay, 2 keep-alive probes.
 net_sock_option_flag_in: int = 1, "proxy.config.net.sock_option_flag_in", between(0, 511), Reload, Global, Honoured;
 /// File for the program's own messages; Strata writes them to standard error.
 output_logfile: text = "traffic.out", "proxy.config.output.logfile", ANY, Restart, Global, Ignored;

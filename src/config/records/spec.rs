@@ -1,6 +1,7 @@
 //! The description of one record, and how it reads a text.
 
 use super::number::{float_prefix, int_prefix};
+use super::partly;
 use super::table::Records;
 use super::value::{Check, RecordType, RecordValue, ValueError};
 use crate::config::place::shortened;
@@ -26,7 +27,7 @@ pub enum Scope {
 /// Whether a record has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Honour {
-    /// It has.
+    /// It has; a value that has none of its own is warned about by name.
     Honoured,
     /// It is known, and its default tells what Strata does; another value
     /// changes nothing and is warned about by name.
@@ -112,8 +113,11 @@ impl RecordSpec {
     /// effect, unless it is what Strata does anyway.
     #[must_use]
     pub fn unheeded(&self, value: &RecordValue) -> Option<String> {
+        if self.honour == Honour::Honoured {
+            return partly::unheeded(self.name, value);
+        }
         let default = self.default_value();
-        (self.honour == Honour::Ignored && *value != default).then(|| {
+        (*value != default).then(|| {
             let name = self.name;
             format!("{name} is not honoured yet: Strata acts as with its default, {default}")
         })

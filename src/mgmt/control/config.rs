@@ -88,6 +88,7 @@ pub(super) fn set(control: &Control, params: Params<'_>) -> Result<Value, Fault>
         "effect": if setting.at_restart { "restart" } else { "now" },
         "written": persist,
         "overruled_by": setting.overruled,
+        "notes": setting.notes(),
     }))
 }
 

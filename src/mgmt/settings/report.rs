@@ -55,6 +55,20 @@ pub struct Setting {
     /// The variable of the environment that the old value comes from, and
     /// stays with.
     pub overruled: Option<String>,
+    /// What to say of values that have no effect.
+    pub unheeded: Vec<String>,
+}
+
+impl Setting {
+    /// What the operator should know, a line each; nothing if the value holds.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let restart = self.at_restart.then(|| "holds after a restart".to_owned());
+        let overruled = self.overruled.as_ref();
+        let overruled = overruled.map(|name| format!("overruled by the environment's {name}"));
+        let notes = restart.into_iter().chain(overruled);
+        notes.chain(self.unheeded.iter().cloned()).collect()
+    }
 }
 
 /// What a reload changed.

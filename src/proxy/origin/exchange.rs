@@ -72,7 +72,7 @@ impl Exchange<'_> {
         self.count(Metric::OriginMakeNew);
         let dial = Dial {
             pool: &self.pool.state,
-            resolver: &self.pool.resolver,
+            resolver: &self.pool.resolver(),
             options: self.options,
             server: &self.server,
             guard: request.upstream.guard.as_ref(),

@@ -22,7 +22,7 @@ pub use request::{
 pub use response::{NetworkBody, OriginBody, OriginResponse};
 
 use super::generator;
-use super::resolve::Resolver;
+use super::resolve::{NameSources, Resolver};
 use crate::base::clock::Clock;
 use crate::metrics::{Cells, Metric};
 use connect::Dial;
@@ -43,7 +43,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct OriginPool {
     state: Rc<PoolState>,
-    resolver: Rc<Resolver>,
+    resolver: Rc<RefCell<Rc<Resolver>>>,
     options: Rc<RefCell<Rc<OriginOptions>>>,
 }
 
@@ -65,7 +65,7 @@ impl OriginPool {
         let state = PoolState::new(parts.counts, parts.cells, parts.clock);
         let pool = Self {
             state: Rc::new(state),
-            resolver: Rc::new(resolver),
+            resolver: Rc::new(RefCell::new(Rc::new(resolver))),
             options: Rc::new(RefCell::new(Rc::new(options))),
         };
         let sweeper = sweep(Rc::downgrade(&pool.state), Rc::clone(&pool.options));
@@ -73,11 +73,19 @@ impl OriginPool {
         pool
     }
 
-    /// Options for the requests from now on.
-    pub fn configure(&self, options: OriginOptions) {
+    /// Options and name sources for the requests from now on.
+    pub fn configure(&self, options: OriginOptions, names: &Arc<NameSources>) {
         if **self.options.borrow() != options {
             *self.options.borrow_mut() = Rc::new(options);
         }
+        let resolver = self.resolver();
+        if resolver.sources() != names {
+            *self.resolver.borrow_mut() = Rc::new(resolver.by(Arc::clone(names)));
+        }
+    }
+
+    fn resolver(&self) -> Rc<Resolver> {
+        Rc::clone(&self.resolver.borrow())
     }
 
     /// A connection of one's own, for a tunnel: never pooled, its address
@@ -94,7 +102,7 @@ impl OriginPool {
         let options = Rc::clone(&self.options.borrow());
         let dial = Dial {
             pool: &self.state,
-            resolver: &self.resolver,
+            resolver: &self.resolver(),
             options: &options,
             server: &(host.into(), port),
             guard,

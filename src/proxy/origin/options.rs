@@ -1,7 +1,7 @@
 //! The records that bear on origins.
 
 use crate::config::records::Records;
-use crate::proxy::settings::{count, seconds};
+use crate::proxy::settings::{count, limit, seconds};
 use std::time::Duration;
 
 /// Limits and timeouts of the origin side.
@@ -46,11 +46,11 @@ impl OriginOptions {
         Self {
             connect_timeout: seconds(records.http_connect_attempts_timeout),
             connect_retries: number(records.http_connect_attempts_max_retries),
-            no_activity: seconds(records.http_transaction_no_activity_timeout_out),
+            no_activity: limit(records.http_transaction_no_activity_timeout_out),
             active: (!active.is_zero()).then_some(active),
             keep_alive: records.http_keep_alive_enabled_out != 0,
             keep_alive_post: records.http_keep_alive_post_out != 0,
-            idle_timeout: seconds(records.http_keep_alive_no_activity_timeout_out),
+            idle_timeout: limit(records.http_keep_alive_no_activity_timeout_out),
             per_server_max: number(records.http_per_server_connection_max),
             total_max: number(records.http_server_max_connections),
             head_bytes_max: number(records.http_response_header_max_size),

@@ -21,7 +21,8 @@ struct Bench {
 impl Bench {
     async fn new(options: OriginOptions) -> Self {
         let registry = Registry::new();
-        let resolver = Resolver::new(&ResolverOptions::default(), registry.cells());
+        let names = NameSources::read(ResolverOptions::default()).into();
+        let resolver = Resolver::new(names, registry.cells());
         let parts = PoolParts {
             counts: Arc::default(),
             cells: registry.cells(),

@@ -1,0 +1,250 @@
+//! Spans that come, go and change their lines; logs, signals, users.
+
+use crate::support::{Config, Server, exchange};
+use std::os::unix::fs::PermissionsExt;
+use strata::base::clock::{Clock, SystemClock};
+
+const DEMO: &str = "map http://a.example/ http://generator.invalid/demo/ @plugin=generator.so\n";
+const OBJECTS: usize = 40;
+
+fn get(server: &Server, path: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
+    exchange(server.port(), &head)
+}
+
+/// Asks for every object; how many the cache had.
+fn hits(server: &Server) -> usize {
+    let paths = (0..OBJECTS).map(|n| format!("/{}/{n}", 3000 + n * 97));
+    let answers = paths.map(|path| get(server, &path));
+    let told: Vec<String> = answers.collect();
+    assert!(
+        told.iter()
+            .all(|answer| answer.starts_with("HTTP/1.1 200 "))
+    );
+    told.iter()
+        .filter(|answer| answer.contains("strata; hit"))
+        .count()
+}
+
+fn demo(records: &str, spans: &str) -> Config {
+    let config = Config::new(&format!(
+        "CONFIG proxy.config.http.wait_for_cache INT 1\n{records}"
+    ));
+    config.write("remap.config", DEMO);
+    config.write("storage.config", spans);
+    config
+}
+
+fn stop(server: Server) {
+    server.signal("-TERM");
+    let (code, log) = server.ended();
+    assert_eq!(code, 0, "{log}");
+}
+
+/// Waits until `done`, for a while.
+fn until(what: &str, done: impl Fn() -> bool) {
+    let clock = SystemClock::new();
+    while !done() {
+        assert!(clock.mono().as_nanos() < 20_000_000_000, "{what}");
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn lines_added_renamed_and_reordered_lose_nothing() {
+    let config = demo("", "one 64M tier=fast\nother 64M tier=fast\n");
+    let server = config.start();
+    assert_eq!(hits(&server), 0);
+    stop(server);
+    std::fs::rename(config.path("other"), config.path("renamed")).unwrap();
+    let spans = "renamed 64M tier=fast\none 64M tier=fast\n";
+    config.write("storage.config", spans);
+    let server = config.start();
+    assert_eq!(hits(&server), OBJECTS, "reordered and renamed");
+    stop(server);
+    config.write("storage.config", &format!("third 64M tier=fast\n{spans}"));
+    let server = config.start();
+    assert_eq!(hits(&server), OBJECTS, "added");
+    stop(server);
+}
+
+#[test]
+fn a_line_removed_or_a_device_gone_loses_only_what_it_held() {
+    let config = demo("", "one 64M tier=fast\nother 64M tier=fast\n");
+    let server = config.start();
+    hits(&server);
+    stop(server);
+    config.write("storage.config", "one 64M tier=fast\n/nonexistent/disk\n");
+    let server = config.start();
+    let kept = hits(&server);
+    assert!((1..OBJECTS).contains(&kept), "{kept}");
+    assert_eq!(hits(&server), OBJECTS);
+    let list = config.ctl(&["storage", "list"]).ok();
+    assert!(
+        list.contains("/nonexistent/disk") && list.contains("refused"),
+        "{list}"
+    );
+    let offline = config
+        .line(&["-r", "proxy.process.cache.span.offline"])
+        .ok();
+    assert_eq!(offline, "1\n");
+    stop(server);
+}
+
+#[test]
+fn a_span_comes_back_though_ram_holds_objects_of_it() {
+    let config = demo("", "one 64M tier=fast\n");
+    let server = config.start();
+    hits(&server);
+    assert_eq!(hits(&server), OBJECTS);
+    for _ in 0..5 {
+        assert_eq!(config.ctl(&["storage", "offline", "one"]).ok(), "");
+        assert_eq!(config.ctl(&["storage", "online", "one"]).ok(), "");
+    }
+    hits(&server);
+    assert_eq!(hits(&server), OBJECTS);
+    stop(server);
+}
+
+#[test]
+fn clear_forgets_the_objects_and_keeps_the_spans() {
+    let config = demo("", "one 64M tier=fast\n");
+    let server = config.start();
+    hits(&server);
+    stop(server);
+    let program = env!("CARGO_BIN_EXE_traffic_server");
+    assert_eq!(config.run(program, &["-C", "clear"]).code(), 0);
+    let server = config.start();
+    assert_eq!(hits(&server), 0);
+    assert_eq!(hits(&server), OBJECTS);
+    stop(server);
+    let server = config.start();
+    assert_eq!(hits(&server), OBJECTS);
+    stop(server);
+}
+
+#[test]
+fn a_good_span_serves_beside_a_refused_one() {
+    let config = demo("", "foreign\none 64M tier=fast\n");
+    config.write("foreign", &"#!/bin/sh\n".repeat(4 << 20));
+    let server = config.start();
+    hits(&server);
+    assert_eq!(hits(&server), OBJECTS);
+    let answer = crate::support::get(server.admin(), "/readyz", "localhost");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    stop(server);
+}
+
+#[test]
+fn without_a_usable_span_everything_is_proxied_and_nothing_stored() {
+    let config = demo("", "foreign\n");
+    config.write("foreign", &"#!/bin/sh\n".repeat(4 << 20));
+    let server = config.start();
+    hits(&server);
+    assert_eq!(hits(&server), 0);
+    let answer = crate::support::get(server.admin(), "/readyz", "localhost");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("foreign"), "{answer}");
+    stop(server);
+}
+
+#[test]
+fn a_log_that_was_moved_is_opened_anew_by_usr2() {
+    let config = demo("CONFIG proxy.config.log.max_secs_per_buffer INT 1\n", "");
+    let server = config.start();
+    let (log, moved) = ("var/log/strata.log", "var/log/strata.log.1");
+    get(&server, "/10/before");
+    until("the first line", || config.read(log).contains("/10/before"));
+    std::fs::rename(config.path(log), config.path(moved)).unwrap();
+    server.signal("-USR2");
+    until("a new file", || config.path(log).exists());
+    get(&server, "/10/after");
+    until("the second line", || config.read(log).contains("/10/after"));
+    assert!(!config.read(moved).contains("/10/after"));
+    stop(server);
+}
+
+#[test]
+fn a_hangup_or_usr1_ends_nothing() {
+    let config = demo("", "");
+    let server = config.start();
+    server.signal("-HUP");
+    server.signal("-USR1");
+    assert_eq!(config.line(&["--status"]).ok(), "Proxy -- on\n");
+    stop(server);
+}
+
+#[test]
+fn root_is_given_up_and_the_state_is_usable_again() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let config = demo(
+        "CONFIG proxy.config.admin.user_id STRING nobody\n",
+        "one 64M tier=fast\n",
+    );
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(config.path(""), open).unwrap();
+    let nobody = nix::unistd::User::from_name("nobody").unwrap().unwrap();
+    for round in 0..2 {
+        let server = config.start();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
+        let ids = |name: &str, id: u32| {
+            let status = status.as_ref().unwrap();
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            let found: Vec<u32> = line
+                .split_whitespace()
+                .skip(1)
+                .map(|id| id.parse().unwrap())
+                .collect();
+            assert_eq!(found, [id; 4], "{line}");
+        };
+        ids("Uid:", nobody.uid.as_raw());
+        ids("Gid:", nobody.gid.as_raw());
+        assert!(
+            status
+                .as_ref()
+                .unwrap()
+                .contains("CapEff:\t0000000000000000")
+        );
+        assert_eq!(hits(&server), if round == 0 { 0 } else { OBJECTS });
+        assert_eq!(config.line(&["-x"]).ok(), "");
+        stop(server);
+    }
+}
+
+#[test]
+fn a_client_s_body_is_whole_though_the_server_is_told_to_stop() {
+    let config = demo("", "one 64M tier=fast\n");
+    let server = config.start();
+    let port = server.port();
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..8)
+            .map(|n| {
+                let path = format!("/2000000/delay=500/{n}");
+                let head =
+                    format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
+                scope.spawn(move || exchange_bytes(port, &head))
+            })
+            .collect();
+        let requests = "proxy.process.http.current_client_connections";
+        until("the requests", || {
+            config.line(&["-r", requests]).out() == "8\n"
+        });
+        server.signal("-TERM");
+        for answer in asked {
+            let answer = answer.join().unwrap();
+            assert!(answer.len() > 2_000_000, "{}", answer.len());
+        }
+    });
+    assert_eq!(server.ended().0, 0);
+}
+
+fn exchange_bytes(port: std::net::SocketAddr, head: &str) -> Vec<u8> {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(port).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
+}
