@@ -4,6 +4,8 @@
 //! or miss (`%<chm>`) and its metric cell, from one table. Completed requests
 //! are the sum of the outcome cells; there is no counter of their own.
 
+mod counters;
+
 use crate::metrics::{Cells, Metric};
 
 macro_rules! outcomes {
@@ -147,123 +149,15 @@ outcomes! {
 }
 
 impl Outcome {
-    /// Whether a stale copy was served.
-    #[must_use]
-    pub const fn is_stale(self) -> bool {
-        matches!(
-            self,
-            Self::StaleWhileRevalidate
-                | Self::StaleOriginFailed
-                | Self::StaleOriginError
-                | Self::StaleAccepted
-        )
-    }
-
     /// Counts one request: in the outcome's own cell, and in each of ATS's
     /// counters that gather it with others. ATS tells conditional requests
     /// apart where nothing was stored.
     pub fn count(self, cells: &Cells, is_conditional: bool) {
         cells.add(self.cell(), 1);
-        let counters = if is_conditional && self == Self::MissCold {
-            CONDITIONAL_MISS
-        } else {
-            self.ats_counters()
-        };
-        counters.iter().for_each(|metric| cells.add(*metric, 1));
-    }
-
-    /// ATS's counters for this outcome (`cache_*`, `transaction_counts.*` and
-    /// the squid codes).
-    #[must_use]
-    pub fn ats_counters(self) -> &'static [Metric] {
-        match self.chm() {
-            _ if self == Self::Tunnel => TUNNEL,
-            _ if self.is_stale() => &[Metric::CacheHitStaleServed, Metric::TransactionOther],
-            "MISS_HTTP_NON_CACHE" | "MISS_PASS" | "MISS_CACHE_BYPASS" => NOT_CACHEABLE,
-            "MISS_PRE_EXPIRED" => self.changed_counters(),
-            _ => self.single_counters(),
-        }
-    }
-
-    fn changed_counters(self) -> &'static [Metric] {
-        if self == Self::MissExpired {
-            return &[
-                Metric::CacheMissChanged,
-                Metric::TcpExpiredMiss,
-                Metric::TransactionMissChanged,
-            ];
-        }
-        &[
-            Metric::CacheMissChanged,
-            Metric::TcpRefreshMiss,
-            Metric::TransactionMissChanged,
-        ]
-    }
-
-    fn single_counters(self) -> &'static [Metric] {
-        match self.label() {
-            "hit_ram" => &[
-                Metric::CacheHitFresh,
-                Metric::CacheHitMemFresh,
-                Metric::TcpHit,
-                Metric::TransactionHitFresh,
-            ],
-            "hit_ssd" | "hit_hdd" => &[
-                Metric::CacheHitFresh,
-                Metric::TcpHit,
-                Metric::TransactionHitFresh,
-            ],
-            "hit_ims" => &[Metric::CacheHitIms, Metric::TcpImsHit],
-            "hit_rww" => &[Metric::CacheHitRww],
-            "hit_revalidated" => &[
-                Metric::CacheHitRevalidated,
-                Metric::TcpRefreshHit,
-                Metric::TransactionHitRevalidated,
-            ],
-            "miss_cold" => &[
-                Metric::CacheMissCold,
-                Metric::TcpMiss,
-                Metric::TransactionMissCold,
-            ],
-            "miss_no_cache" => &[
-                Metric::CacheMissClientNoCache,
-                Metric::TcpClientRefresh,
-                Metric::TransactionMissClientNoCache,
-            ],
-            "answered_loop" => &[Metric::ProxyLoopDetected, Metric::TransactionOther],
-            "miss_read_error" => &[Metric::CacheReadError],
-            "client_abort" | "client_read_error" => {
-                &[Metric::ErrClientAbort, Metric::TransactionErrorsAborts]
-            }
-            "origin_dns" | "origin_connect" => &[
-                Metric::CacheMissCold,
-                Metric::ErrConnectFail,
-                Metric::TransactionErrorsConnectFailed,
-            ],
-            "origin_timeout" | "origin_closed" | "origin_malformed" => {
-                &[Metric::TransactionErrorsOther]
-            }
-            _ => &[Metric::TransactionOther],
-        }
+        let gathered = counters::of(self, is_conditional);
+        gathered.iter().for_each(|metric| cells.add(*metric, 1));
     }
 }
-
-/// What a tunnel counts in.
-const TUNNEL: &[Metric] = &[Metric::Tunnels, Metric::TcpMiss, Metric::TransactionOther];
-
-/// What a conditional request counts in for which nothing was stored.
-const CONDITIONAL_MISS: &[Metric] = &[
-    Metric::CacheMissIms,
-    Metric::TcpImsMiss,
-    Metric::TransactionMissCold,
-];
-
-/// What a request counts in that the cache could not have answered.
-const NOT_CACHEABLE: &[Metric] = &[
-    Metric::CacheMissClientNotCacheable,
-    Metric::TcpMiss,
-    Metric::TransactionMissNotCacheable,
-];
 
 /// How the response's transfer to the client ended (`%<pfsc>`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
