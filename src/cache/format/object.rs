@@ -139,15 +139,6 @@ impl ObjectContent {
             meta: bytes.slice(key_end..end),
         })
     }
-
-    /// Fragments that hold the body; 0 when it is in the head fragment.
-    #[must_use]
-    pub const fn fragments(&self) -> u64 {
-        match self.fragment_bytes {
-            0 => 0,
-            bytes => self.body_length.div_ceil(bytes as u64),
-        }
-    }
 }
 
 fn kind(code: u8) -> Result<HeadKind, FormatError> {
@@ -188,7 +179,6 @@ mod tests {
     fn a_head_comes_back_as_it_was_written() {
         let bytes = Bytes::from(sample().encode().unwrap());
         assert_eq!(ObjectContent::decode(&bytes), Ok(sample()));
-        assert_eq!(sample().fragments(), 4);
         golden("object_head", &bytes);
     }
 

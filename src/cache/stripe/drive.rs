@@ -48,13 +48,6 @@ impl Stripe {
             .or_else(|| self.poll_close())
     }
 
-    /// When to poll if nothing else happens before.
-    #[must_use]
-    pub fn deadline(&self) -> Option<MonoTime> {
-        let filling = self.filling.as_ref()?;
-        Some(filling.born.plus(self.options.flush_after))
-    }
-
     /// Asks that all that was appended and freed so far be written without
     /// waiting for more. Gives the batch to wait for: it is done when
     /// `Directory::written_sequence` reaches it.

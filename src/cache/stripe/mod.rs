@@ -197,12 +197,6 @@ impl Stripe {
         Arc::clone(&self.directory)
     }
 
-    /// Who it is.
-    #[must_use]
-    pub const fn identity(&self) -> &StripeIdentity {
-        &self.identity
-    }
-
     /// Where its parts lie.
     #[must_use]
     pub const fn geometry(&self) -> &Geometry {

@@ -53,12 +53,6 @@ impl<'c, R: AsyncRead + Unpin> RequestBody<'c, R> {
         self.read.reset().await;
     }
 
-    /// Whether nothing of the body is left to read.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        matches!(self.read.rest, Rest::Nothing)
-    }
-
     /// Whether the unread rest is so short that reading past it is cheaper than
     /// another connection. An early answer to a longer one should close.
     #[must_use]
