@@ -66,6 +66,15 @@ const FILE_LINES_MAX: usize = 500;
 /// Files that are one table: as long as they have rows.
 const TABLES: &[&str] = &["src/metrics/rows.rs"];
 
+/// Public functions without a caller in src, and who calls them instead.
+const CALLED_FROM_OUTSIDE: &[(&str, &str)] = &[
+    ("edit", "tests damage a disk by it"),
+    ("has_opened", "the simulation asks what an opener knows"),
+    ("in_process", "a program that runs a server inside itself"),
+    ("is_complete", "tests of the decoder ask at every cut"),
+    ("remembered_len", "tests bound the memory by it"),
+];
+
 /// What may lie at the top of the tree.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",
@@ -272,6 +281,36 @@ fn word_counts(
     counts
 }
 
+/// The name of the public function that a line declares.
+fn public_function(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let (head, rest) = line.split_once("fn ")?;
+    let is_public = head.starts_with("pub") && !head.contains('"');
+    is_public.then(|| words(rest).next()).flatten()
+}
+
+#[test]
+fn every_public_function_has_a_caller() {
+    let shipped = shipped();
+    let counts = word_counts(&shipped, |_| true);
+    let mut faults = Vec::new();
+    for (function, _) in CALLED_FROM_OUTSIDE {
+        let times = counts.get(function).copied().unwrap_or(0);
+        assert_eq!(times, 1, "{function} needs no place in CALLED_FROM_OUTSIDE");
+    }
+    for (name, text) in &shipped {
+        for function in text.lines().filter_map(public_function) {
+            let listed = CALLED_FROM_OUTSIDE.iter().any(|(f, _)| *f == function);
+            if counts.get(function) == Some(&1) && !listed {
+                faults.push(format!(
+                    "{name}: only tests call {function}: use it or remove it"
+                ));
+            }
+        }
+    }
+    report(&faults);
+}
+
 #[test]
 fn every_honoured_record_is_read_outside_config() {
     let shipped = shipped();
@@ -290,6 +329,22 @@ fn every_honoured_record_is_read_outside_config() {
         }
     }
     assert!(rows > 50, "only {rows} honoured rows found");
+    report(&faults);
+}
+
+#[test]
+fn every_metric_is_moved_somewhere() {
+    let shipped = shipped();
+    let rows = shipped.get("src/metrics/rows.rs").unwrap();
+    let users = word_counts(&shipped, |name| name != "src/metrics/rows.rs");
+    let is_row = |line: &&str| line.ends_with(", Counter;") || line.ends_with(", Gauge;");
+    let mut faults = Vec::new();
+    for row in rows.lines().filter(is_row) {
+        let metric = words(row.trim_start()).next().unwrap();
+        if !users.contains_key(metric) {
+            faults.push(format!("src/metrics/rows.rs: nothing moves {metric}"));
+        }
+    }
     report(&faults);
 }
 

@@ -187,12 +187,6 @@ impl Cache {
         }
     }
 
-    /// Changes the RAM cache's size in bytes; what no longer fits leaves.
-    pub fn set_ram_size(&self, bytes: u64) {
-        self.ram.set_size(bytes);
-        self.publish();
-    }
-
     /// [`Cache::configure`] with another cutoff.
     #[cfg(test)]
     fn set_ram_cutoff(&self, ram_cutoff: u64) {
