@@ -12,7 +12,9 @@ use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use crate::http::invalidate;
 use crate::http::target::RequestUrl;
+use crate::http::vary::normalize_accept_encoding;
 use crate::metrics::{Cells, Metric};
+use http::Method;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
@@ -130,8 +132,13 @@ fn invalidate(ctx: &WorkerContext, routed: &Routed, response: &OriginResponse) {
 
 /// The request as the origin gets it, and the end its body goes into.
 fn request(ctx: &WorkerContext, routed: &Routed) -> (OriginRequest, Option<BodySender>) {
-    let fields = routed.origin_fields(&ctx.shared.identity);
+    let mut fields = routed.origin_fields(&ctx.shared.identity);
     let method = routed.head.method.clone();
+    if matches!(method, Method::GET | Method::HEAD) {
+        // As a fill asks, so that both get the same representation.
+        let rule = routed.snapshot.policy.normalize_accept_encoding;
+        normalize_accept_encoding(&mut fields, rule);
+    }
     let mut request = OriginRequest::new(routed.upstream.clone(), method, fields);
     let length = match routed.head.framing {
         BodyFraming::None => return (request, None),

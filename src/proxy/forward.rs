@@ -7,7 +7,7 @@ use crate::http::target::RequestUrl;
 use crate::remap::TargetUrl;
 use http::header::{FORWARDED, VIA};
 use http::{HeaderMap, Method};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -35,6 +35,14 @@ pub(super) fn guard(
             .refuses_address(target, method.as_str(), &own);
         refusal.map_or(Ok(()), |why| Err(why.to_string()))
     })
+}
+
+/// The address that a URL's host is, if it is one.
+pub(super) fn address_of(host: &str) -> Option<IpAddr> {
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    inner.unwrap_or(host).parse().ok()
 }
 
 /// The target that a URL itself is.

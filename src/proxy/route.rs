@@ -187,6 +187,11 @@ impl Router<'_> {
             if !self.snapshot.forward.allows(&client) {
                 return Step::Answer(Answer::ForwardDenied);
             }
+            // A hit connects to nothing, so an address is judged here already.
+            let guard = self.guard(&head.method, aim.target.port);
+            if forward::address_of(&aim.target.host).is_some_and(|ip| guard(ip).is_err()) {
+                return Step::Answer(Answer::ForwardDenied);
+            }
         }
         // Preloading is not there to be allowed.
         if head.method.as_str() == "PUSH" {

@@ -15,7 +15,7 @@ use crate::http::vary::normalize_accept_encoding;
 use crate::http::wire;
 use crate::metrics::Metric;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 
@@ -27,6 +27,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(2);
 pub(super) struct Serving<'a> {
     /// The head.
     pub(super) head: &'a StoredHead,
+    /// Fields that are not stored, for this client only.
+    pub(super) own: HeaderMap,
     /// The body.
     pub(super) source: Source,
     /// The body's length in bytes, when it is known yet.
@@ -268,6 +270,7 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
         if records.http_insert_response_via_str != 0 {
             self.via(serving.head);
         }
+        self.reply.fields(&serving.own);
         if records.http_cache_status != 0 {
             let status = format_args!("{}", serving.status);
             self.reply.field_fmt("Cache-Status", status);

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod caching;
 mod connections;
 mod counters;
 mod fills;

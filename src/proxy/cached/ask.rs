@@ -21,7 +21,7 @@ use crate::proxy::relay::{self, Account, Framed};
 use crate::proxy::serve::Serving;
 use crate::proxy::source::{Following, Source};
 use http::header::{AUTHORIZATION, ETAG, LAST_MODIFIED, RANGE};
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::io::AsyncWrite;
@@ -182,7 +182,9 @@ impl Cached<'_> {
         };
         let ended = match fetched {
             Fetched::Filling(filling) => return self.serve_own(own, *filling, asking, reply).await,
-            Fetched::Refreshed(head) => return self.serve_refreshed(&head, asking, reply).await,
+            Fetched::Refreshed(head, own) => {
+                return self.serve_refreshed(&head, own, asking, reply).await;
+            }
             Fetched::Relay(response, reason) => {
                 self.relay(*response, (reason, conditions), &asking, reply)
                     .await
@@ -220,15 +222,15 @@ impl Cached<'_> {
             ..asking.plan.status()
         };
         let told = (outcome, relay::route(self.routed), status);
-        self.serve_filling((reader, filling.head), told, asking, reply)
-            .await
+        let fill = (reader, filling.head, filling.own);
+        self.serve_filling(fill, told, asking, reply).await
     }
 
     /// Serves a fill's response as it comes. One whose beginning is nowhere to
     /// be had any more is fetched again.
     async fn serve_filling<W: AsyncWrite + Unpin>(
         &mut self,
-        (reader, head): (FillReader<FillHead>, Arc<FillHead>),
+        (reader, head, own): (FillReader<FillHead>, Arc<FillHead>, HeaderMap),
         (outcome, route, status): (Outcome, Route, CacheStatus),
         asking: Asking,
         reply: &mut Reply<'_, W>,
@@ -238,6 +240,7 @@ impl Cached<'_> {
         let account = Account::new(outcome, route.clone());
         let serving = Serving {
             head: &head.head,
+            own,
             source: Source::filling(following),
             length: head.length,
             outcome,
@@ -259,6 +262,7 @@ impl Cached<'_> {
     async fn serve_refreshed<W: AsyncWrite + Unpin>(
         &self,
         head: &crate::http::stored::StoredHead,
+        own: HeaderMap,
         asking: Asking,
         reply: &mut Reply<'_, W>,
     ) -> Step {
@@ -269,7 +273,10 @@ impl Cached<'_> {
         let Some((stale, body)) = asking.held else {
             return Step::Again;
         };
-        let copy = Copy::new(head, body, &stale.at.key);
+        let copy = Copy {
+            own,
+            ..Copy::new(head, body, &stale.at.key)
+        };
         let told = (Outcome::HitRevalidated, status);
         let served = self.serve_held(copy, told, reply).await;
         self.or_gone(served, &stale)
@@ -366,7 +373,7 @@ impl Cached<'_> {
 
     async fn serve_shared<W: AsyncWrite + Unpin>(
         &mut self,
-        fill: (FillReader<FillHead>, Arc<FillHead>),
+        (reader, head): (FillReader<FillHead>, Arc<FillHead>),
         asking: Asking,
         reply: &mut Reply<'_, W>,
     ) -> Step {
@@ -375,6 +382,7 @@ impl Cached<'_> {
             ..asking.plan.status()
         };
         let told = (Outcome::HitWhileWriting, Route::None, status);
+        let fill = (reader, head, HeaderMap::new());
         self.serve_filling(fill, told, asking, reply).await
     }
 

@@ -5,6 +5,7 @@ use super::pump::{self, Pump};
 use super::storing::Storing;
 use crate::cache::{CacheKey, NewObject, ObjectKind, ObjectWriter};
 use crate::http::conditional;
+use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use crate::http::reuse;
 use crate::http::storable::{self, Exchange, NotStorable, Storable, Times};
@@ -16,7 +17,8 @@ use crate::proxy::fill::{Failure, FillWriter};
 use crate::proxy::marker::{self, Marker};
 use crate::proxy::origin::{OriginError, OriginResponse};
 use crate::proxy::outcome::Outcome;
-use http::{Method, StatusCode};
+use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, SET_COOKIE, VIA};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -25,8 +27,9 @@ use tokio::sync::oneshot;
 pub(super) enum Fetched {
     /// A response that is shared, and stored unless the cache refused.
     Filling(Box<Filling>),
-    /// What is held was validated; its head is the merged one.
-    Refreshed(StoredHead),
+    /// What is held was validated: the merged head, and what of the 304 is for
+    /// this client only.
+    Refreshed(StoredHead, HeaderMap),
     /// A response for this client only.
     Relay(Box<OriginResponse>, NotStorable),
     /// An error response, and what is held may stand in for it.
@@ -39,6 +42,8 @@ pub(super) enum Fetched {
 pub(super) struct Filling {
     pub(super) head: Arc<FillHead>,
     pub(super) is_stored: bool,
+    /// Fields for this client only: they are not stored.
+    pub(super) own: HeaderMap,
 }
 
 /// Asks the origin as the writer of a fill, in a task of its own: while anybody
@@ -122,6 +127,7 @@ async fn validated(
     if !conditional::confirms(&response.headers, &stale.head.validators()) {
         return anew(job, writer, epoch).await;
     }
+    let own = own_fields(&response.headers, &[SET_COOKIE]);
     let policy = &job.snapshot.policy;
     let merged = stale
         .head
@@ -130,17 +136,17 @@ async fn validated(
         Ok(head) if !is_found(job, &head) => {
             // Dropping the writer sends the followers back to the cache.
             job.tools.cache.remove(&stale.at.key);
-            Fetched::Refreshed(head)
+            Fetched::Refreshed(head, own)
         }
         Ok(head) => {
             refresh(job, stale, &head);
             writer.refreshed();
-            Fetched::Refreshed(head)
+            Fetched::Refreshed(head, own)
         }
         Err(reason) => {
             job.tools.cache.remove(&stale.at.key);
             release(job, writer, reason);
-            Fetched::Refreshed(stale.head.clone())
+            Fetched::Refreshed(stale.head.clone(), own)
         }
     }
 }
@@ -236,10 +242,31 @@ fn fill(
     let filling = Filling {
         head: Arc::clone(fill.told()),
         is_stored,
+        own: own_fields(&response.headers, &storable.dropped),
     };
     let pump = Pump::new(job, fill, place.marker, epoch);
     tokio::task::spawn_local(pump.run(response.body));
     Fetched::Filling(Box::new(filling))
+}
+
+/// What of a response's fields is not stored, and so is for the client alone that
+/// caused it: `dropped`, less what concerns the connection or the framing.
+fn own_fields(response: &HeaderMap, dropped: &[HeaderName]) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for name in dropped {
+        for value in response.get_all(name) {
+            kept.append(name, value.clone());
+        }
+    }
+    for name in [CONNECTION, CONTENT_LENGTH, AGE, VIA, DATE] {
+        kept.remove(name);
+    }
+    let nominations = response.get_all(CONNECTION).iter().cloned();
+    nominations.for_each(|value| {
+        kept.append(CONNECTION, value);
+    });
+    forwarding::remove_hop_by_hop(&mut kept);
+    kept
 }
 
 /// Where a response is stored.

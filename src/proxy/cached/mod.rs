@@ -27,8 +27,8 @@ use crate::http::storable::may_look_up;
 use crate::http::stored::StoredHead;
 use crate::metrics::{self, Metric};
 use ask::Plan;
-use http::StatusCode;
 use http::header::IF_MODIFIED_SINCE;
+use http::{HeaderMap, StatusCode};
 use lookup::{Found, Held};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -246,6 +246,7 @@ impl Cached<'_> {
         let route = asked_origin.then(|| super::relay::route(self.routed));
         let serving = Serving {
             head: copy.head,
+            own: copy.own,
             source: Source::stored(copy.body),
             length,
             outcome,
@@ -275,11 +276,19 @@ struct Copy<'a> {
     head: &'a StoredHead,
     body: BodyReader,
     key: &'a CacheKey,
+    /// Fields for this client only.
+    own: HeaderMap,
 }
 
 impl<'a> Copy<'a> {
-    const fn new(head: &'a StoredHead, body: BodyReader, key: &'a CacheKey) -> Self {
-        Self { head, body, key }
+    fn new(head: &'a StoredHead, body: BodyReader, key: &'a CacheKey) -> Self {
+        let own = HeaderMap::new();
+        Self {
+            head,
+            body,
+            key,
+            own,
+        }
     }
 }
 

@@ -1,0 +1,139 @@
+//! What is stored, for whom, and how requests reach it, end to end.
+
+use crate::support::{Client, Origin, Proxy};
+
+/// A 200 of `body` with these field lines, each with its CRLF.
+fn response(fields: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+fn request(method: &str, fields: &str) -> String {
+    format!("{method} /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n")
+}
+
+#[test]
+fn what_is_not_stored_still_reaches_the_client_that_caused_it() {
+    let cases = [
+        ("Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n", "set-cookie", 2),
+        (
+            "Cache-Control: private=\"x-own\"\r\nX-Own: 1\r\n",
+            "x-own",
+            1,
+        ),
+    ];
+    for (fields, name, count) in cases {
+        let fields = format!("Cache-Control: max-age=60\r\n{fields}");
+        let origin = Origin::answering(move |_| response(&fields, "x"));
+        let proxy = Proxy::start(&origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        let first = client.ask(request("GET", ""));
+        assert_eq!(first.fields(name).len(), count, "{}", first.head);
+        let second = client.ask(request("GET", ""));
+        assert_eq!(second.fields(name).len(), 0, "{}", second.head);
+        assert_eq!(origin.requests().len(), 1);
+    }
+}
+
+#[test]
+fn a_cookie_of_a_304_reaches_the_client_that_asked_and_no_other() {
+    let origin = Origin::answering(|request| {
+        if request.fields("if-none-match").is_empty() {
+            return response("Cache-Control: max-age=0\r\nETag: \"e\"\r\n", "x");
+        }
+        b"HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\nCache-Control: max-age=60\r\nSet-Cookie: a=1\r\n\r\n".to_vec()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let cookies = [0, 1, 0].map(|count| {
+        let answer = client.ask(request("GET", ""));
+        (answer.fields("set-cookie").len(), count)
+    });
+    assert!(
+        cookies.iter().all(|(had, count)| had == count),
+        "{cookies:?}"
+    );
+}
+
+#[test]
+fn every_get_and_head_asks_for_the_same_encodings() {
+    let origin = Origin::answering(|_| response("", "x"));
+    let proxy = Proxy::start(&origin.map("/"));
+    for (method, fields) in [("GET", ""), ("GET", "Range: bytes=0-\r\n"), ("HEAD", "")] {
+        let fields = format!("{fields}Accept-Encoding: gzip;q=0.5, x, br\r\n");
+        let mut client = Client::connect(proxy.address);
+        client.send(request(method, &fields)).head().unwrap();
+    }
+    for asked in origin.requests() {
+        assert_eq!(asked.fields("accept-encoding"), ["gzip"], "{}", asked.head);
+    }
+}
+
+#[test]
+fn ages_that_are_no_numbers_do_not_count_and_the_first_line_does_rfc_9111_5_1() {
+    let cases = [
+        ("Age: 7200.0\r\n", 1),
+        ("Age: -5\r\n", 1),
+        ("Age: 0\r\nAge: 7200\r\n", 1),
+        ("Age: 7200\r\nAge: 0\r\n", 2),
+        ("Age: 2147483648\r\n", 2),
+        ("Age: 99999999999999999999999\r\n", 2),
+    ];
+    for (age, fetches) in cases {
+        let fields = format!("Cache-Control: max-age=3600\r\n{age}");
+        let origin = Origin::answering(move |_| response(&fields, "x"));
+        let proxy = Proxy::start(&origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        client.ask(request("GET", ""));
+        client.ask(request("GET", ""));
+        assert_eq!(origin.requests().len(), fetches, "{age}");
+    }
+}
+
+#[test]
+fn a_hit_is_no_way_around_the_judgement_of_addresses() {
+    let origin = Origin::answering(|_| response("Cache-Control: max-age=60\r\n", "inside"));
+    let records = "CONFIG proxy.config.url_remap.remap_required INT 0\n";
+    let rule = format!("map http://h/ http://{}/\n", origin.address);
+    let proxy = Proxy::with(records, &rule);
+    let mut client = Client::connect(proxy.address);
+    assert_eq!(client.ask(request("GET", "")).text(), "inside");
+    let around = format!(
+        "GET http://{}/a HTTP/1.1\r\nHost: x\r\n\r\n",
+        origin.address
+    );
+    assert_eq!(client.ask(around).status, 403);
+}
+
+#[test]
+fn purge_takes_an_object_from_loopback_itself_only() {
+    let cases = [
+        ("", 200, 2),
+        ("X-Forwarded-For: 10.0.0.1\r\n", 403, 1),
+        ("Forwarded: for=10.0.0.1\r\n", 403, 1),
+        ("Via: 1.1 x\r\n", 403, 1),
+    ];
+    for (fields, status, fetches) in cases {
+        let origin = Origin::answering(|_| response("Cache-Control: max-age=60\r\n", "x"));
+        let proxy = Proxy::start(&origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        client.ask(request("GET", ""));
+        assert_eq!(client.ask(request("PURGE", fields)).status, status);
+        client.ask(request("GET", ""));
+        assert_eq!(origin.requests().len(), fetches, "{fields}");
+    }
+}
+
+#[test]
+fn via_is_told_at_level_1_and_not_at_0() {
+    for (level, members) in [(0, 0), (1, 1)] {
+        let origin = Origin::answering(|_| response("Cache-Control: max-age=60\r\n", "x"));
+        let records = format!("CONFIG proxy.config.http.insert_response_via_str INT {level}\n");
+        let proxy = Proxy::with(&records, &origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        for _ in 0..2 {
+            let answer = client.ask(request("GET", ""));
+            assert_eq!(answer.fields("via").len(), members, "{}", answer.head);
+        }
+    }
+}
