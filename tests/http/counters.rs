@@ -1,20 +1,9 @@
 //! Which counters a request moves, and that gauges come back to rest.
 
-use crate::support::{Client, Origin, Proxy, UUID, ok};
+use crate::support::{Client, Origin, Proxy, UUID, ok, until};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 use strata::metrics::Metric;
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let came = (0..500).any(|_| {
-        holds() || {
-            std::thread::park_timeout(Duration::from_millis(10));
-            false
-        }
-    });
-    assert!(came, "{what} never came about");
-}
 
 #[test]
 fn each_kind_of_request_moves_its_counter() {

@@ -1,6 +1,6 @@
 //! Fetches that several clients share: who waits, who falls behind, who leaves.
 
-use crate::support::{Client, Origin, Proxy, ok};
+use crate::support::{Client, Origin, Proxy, ok, until};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -57,6 +57,19 @@ fn part(body: &[u8], range: &str, mut stream: &std::net::TcpStream) -> bool {
     stream.write_all(head.as_bytes()).is_ok() && stream.write_all(&body[first..=last]).is_ok()
 }
 
+/// As many clients, whose requests have all been read.
+fn waiting(proxy: &Proxy, count: u64) -> Vec<Client> {
+    let ask = |_| {
+        let mut client = Client::connect(proxy.address);
+        client.send(GET);
+        client
+    };
+    let clients = (0..count).map(ask).collect();
+    let all_read = || proxy.counter(Metric::IncomingRequests) == count;
+    until("all requests", all_read);
+    clients
+}
+
 /// A client that has got the head and the first `bytes` of the body.
 fn reading(proxy: &Proxy, bytes: usize) -> (Client, Vec<u8>) {
     let mut client = Client::connect(proxy.address);
@@ -64,17 +77,6 @@ fn reading(proxy: &Proxy, bytes: usize) -> (Client, Vec<u8>) {
     assert_eq!(head.status, 200, "{}", head.head);
     let begun = client.bytes(bytes);
     (client, begun)
-}
-
-/// Waits for what another thread brings about.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let came = (0..500).any(|_| {
-        holds() || {
-            std::thread::park_timeout(Duration::from_millis(10));
-            false
-        }
-    });
-    assert!(came, "{what} never came about");
 }
 
 #[test]
@@ -147,16 +149,7 @@ fn a_body_that_breaks_off_goes_on_by_a_range_under_a_strong_validator() {
 fn two_hundred_clients_of_an_origin_that_dies_get_no_clean_short_body() {
     let (origin, gate) = gated(2 * MIB, MIB, false);
     let proxy = Proxy::start(&origin.map("/"));
-    let mut clients: Vec<_> = (0..200)
-        .map(|_| {
-            let mut client = Client::connect(proxy.address);
-            client.send(GET);
-            client
-        })
-        .collect();
-    until("all requests", || {
-        proxy.counter(Metric::IncomingRequests) == 200
-    });
+    let mut clients = waiting(&proxy, 200);
     drop(gate);
     for client in &mut clients {
         assert!(client.response().is_err());
@@ -171,16 +164,7 @@ fn two_hundred_clients_of_an_origin_that_dies_get_no_clean_short_body() {
 fn a_thousand_cold_clients_make_one_fetch() {
     let (origin, gate) = gated(1000, 0, false);
     let proxy = Proxy::start(&origin.map("/"));
-    let mut clients: Vec<_> = (0..1000)
-        .map(|_| {
-            let mut client = Client::connect(proxy.address);
-            client.send(GET);
-            client
-        })
-        .collect();
-    until("all requests", || {
-        proxy.counter(Metric::IncomingRequests) == 1000
-    });
+    let mut clients = waiting(&proxy, 1000);
     gate.send(()).unwrap();
     for client in &mut clients {
         assert_eq!(client.response().unwrap().body, pattern(1000));

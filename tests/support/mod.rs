@@ -10,6 +10,7 @@ pub(crate) use origin::{Origin, ok};
 pub(crate) use proxy::{Proxy, UUID};
 
 use std::io::BufRead;
+use std::time::Duration;
 
 /// The values of a field in a head, in order, without the blanks around them.
 pub(crate) fn fields<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
@@ -42,4 +43,15 @@ fn line(reader: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     Some(line.strip_suffix("\r\n")?.to_owned())
+}
+
+/// Waits for what another thread brings about, at most five seconds.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let came = (0..500).any(|_| {
+        holds() || {
+            std::thread::park_timeout(Duration::from_millis(10));
+            false
+        }
+    });
+    assert!(came, "{what} never came about");
 }
