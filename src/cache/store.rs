@@ -170,11 +170,18 @@ impl Cache {
     /// the devices.
     pub async fn sync(&self) {
         self.place_deferred();
+        self.flush().await;
+        // Heads that waited for another stripe's free rows come after them.
+        if self.place_deferred() {
+            self.flush().await;
+        }
+        self.publish();
+    }
+
+    async fn flush(&self) {
         for stripe in self.volume.stripes() {
             stripe.flush().await;
         }
-        self.place_deferred();
-        self.publish();
     }
 
     /// Stops cleanly: everything stored is on the devices on return, and

@@ -1,12 +1,19 @@
 //! `kill -9` at random moments: what was written is there afterwards, byte for
 //! byte; what was replaced, removed or purged is not.
 //!
+//! On files, and with the feature `devices` on raw devices; from round to round
+//! the spans change their tiers, so that a key lies now here, now there.
+//!
 //! Rounds: 8, or as many as `STRATA_CRASH_ROUNDS` says. The seed of a run is
 //! printed when it fails; `STRATA_CRASH_SEED` runs it again, though the moment
 //! of the kill is the system's.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod damage;
 mod history;
+#[cfg(feature = "devices")]
+#[path = "../support/loop_device.rs"]
+mod loop_device;
 mod writer;
 
 use history::{History, Verdict};
@@ -22,21 +29,36 @@ const LONGEST: u64 = 40;
 
 #[test]
 fn a_killed_cache_loses_nothing_written_and_brings_nothing_back() {
+    let dir = tempfile::tempdir().unwrap();
+    kill_and_check(dir.path());
+}
+
+#[cfg(feature = "devices")]
+#[test]
+fn a_killed_cache_on_raw_devices_loses_nothing_and_brings_nothing_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let devices = writer::SPANS.map(|span| {
+        let device = loop_device::LoopDevice::zeroed(128 << 20);
+        std::os::unix::fs::symlink(device.path(), dir.path().join(span)).unwrap();
+        device
+    });
+    kill_and_check(dir.path());
+    drop(devices);
+}
+
+fn kill_and_check(dir: &Path) {
     let seed = number("STRATA_CRASH_SEED").unwrap_or_else(system_u64);
     let rounds = number("STRATA_CRASH_ROUNDS").unwrap_or(8);
-    let dir = tempfile::tempdir().unwrap();
     let mut prng = Prng::seeded(seed);
     let mut history = History::starting_with(prng.next_u64());
     for round in 0..rounds {
         let lines = 1 + prng.below(LONGEST);
-        run_and_kill(dir.path(), &mut history, lines);
-        let cache = writer::open(dir.path());
+        run_and_kill(dir, &mut history, (lines, round));
+        let cache = writer::open(dir, round + 1);
         let checked = runtime().block_on(check(&cache, &history));
-        if let Err(why) = checked {
-            panic!("seed {seed}, round {round}: {why}");
-        }
+        assert_eq!(checked, Ok(()), "seed {seed}, round {round}");
         history.go_on_behind();
-        close(cache, dir.path());
+        close(cache, dir);
     }
 }
 
@@ -49,7 +71,8 @@ fn writer_process() {
     };
     let seed = number("STRATA_CRASH_OPS").unwrap();
     let from = number("STRATA_CRASH_FROM").unwrap();
-    let cache = writer::open(Path::new(&dir));
+    let turn = number("STRATA_CRASH_TURN").unwrap();
+    let cache = writer::open(Path::new(&dir), turn);
     runtime().block_on(writer::work(&cache, seed, from));
 }
 
@@ -65,12 +88,13 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// Starts the writer, takes down what it says, and kills it after `lines`
 /// lines.
-fn run_and_kill(dir: &Path, history: &mut History, lines: u64) {
+fn run_and_kill(dir: &Path, history: &mut History, (lines, turn): (u64, u64)) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["writer_process", "--exact", "--ignored", "--nocapture"])
         .env("STRATA_CRASH_DIR", dir)
         .env("STRATA_CRASH_OPS", history.seed().to_string())
         .env("STRATA_CRASH_FROM", history.from().to_string())
+        .env("STRATA_CRASH_TURN", turn.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -9,7 +9,7 @@ use strata::base::clock::SystemClock;
 use strata::base::prng::Prng;
 use strata::cache::{
     Cache, CacheKey, CacheOptions, Miss, NewObject, NotStored, ObjectKind, RamOptions, SpanOptions,
-    SpanTier,
+    SpanReport, SpanTier,
 };
 use strata::metrics::Registry;
 
@@ -22,14 +22,41 @@ const SPAN: u64 = 128 << 20;
 
 /// The cache in `dir`: two file spans, and a RAM cache that takes
 /// nothing, so that every read comes from a device.
-pub(crate) fn open(dir: &Path) -> Arc<Cache> {
-    let span = |name: &str| SpanOptions {
+pub(crate) fn open(dir: &Path, turn: u64) -> Arc<Cache> {
+    let (cache, reports) = open_with_reports(dir, turn);
+    for report in reports {
+        assert!(
+            matches!(report.outcome, strata::cache::SpanOutcome::Used { .. }),
+            "{report:?}"
+        );
+    }
+    cache
+}
+
+/// The same, whatever became of the spans.
+pub(crate) fn open_any(dir: &Path, turn: u64) -> Arc<Cache> {
+    open_with_reports(dir, turn).0
+}
+
+/// In turns, both spans are of the capacity tier, or one or the other is of
+/// the fast tier and keeps what it has, while its keys are stored anew in the
+/// other.
+fn tier(span: u64, turn: u64) -> SpanTier {
+    if turn % 3 == span {
+        SpanTier::Fast
+    } else {
+        SpanTier::Capacity
+    }
+}
+
+fn open_with_reports(dir: &Path, turn: u64) -> (Arc<Cache>, Vec<SpanReport>) {
+    let span = |(at, name): (u64, &str)| SpanOptions {
         size: Some(SPAN),
-        tier: Some(SpanTier::Capacity),
+        tier: Some(tier(at, turn)),
         ..SpanOptions::at(dir.join(name))
     };
     let options = CacheOptions {
-        spans: SPANS.map(span).to_vec(),
+        spans: (0..).zip(SPANS).map(span).collect(),
         state_dir: Some(dir.to_owned()),
         ram: RamOptions {
             cutoff: 1,
@@ -38,14 +65,7 @@ pub(crate) fn open(dir: &Path) -> Arc<Cache> {
         threads_per_disk: 2,
         ..CacheOptions::default()
     };
-    let (cache, reports) = Cache::open(options, Arc::new(SystemClock::new()), &Registry::new());
-    for report in reports {
-        assert!(
-            matches!(report.outcome, strata::cache::SpanOutcome::Used { .. }),
-            "{report:?}"
-        );
-    }
-    cache
+    Cache::open(options, Arc::new(SystemClock::new()), &Registry::new())
 }
 
 /// Works until it is killed, and says how far it is.
@@ -102,13 +122,13 @@ fn store(cache: &Arc<Cache>, number: u64, key: u64) -> Result<(), NotStored> {
     stored
 }
 
-fn url(key: u64) -> CacheKey {
+pub(crate) fn url(key: u64) -> CacheKey {
     CacheKey::of_url(format!("http://crash/{key}"))
 }
 
 /// The body of a version: its length and every byte follow from its number;
 /// some are longer than a fragment.
-fn body(key: u64, number: u64) -> Bytes {
+pub(crate) fn body(key: u64, number: u64) -> Bytes {
     let mut prng = Prng::seeded(key << 32 ^ number);
     let long = prng.below(64) == 0;
     let len = if long { 2_500_000 } else { prng.below(30_000) };

@@ -132,14 +132,16 @@ impl Cache {
         }
     }
 
-    /// Gives the heads a place that have waited for it long enough.
-    pub(super) fn place_deferred(&self) {
+    /// Gives the heads a place that have waited for it long enough; whether
+    /// there were any.
+    pub(super) fn place_deferred(&self) -> bool {
         let ready: Vec<u128> = {
             let deferred = self.deferred.lock();
             let done = |d: &Deferred| d.waits.iter().all(Written::is_done);
             let ready = deferred.iter().filter(|(_, d)| done(d));
             ready.map(|(hash, _)| *hash).collect()
         };
+        let any = !ready.is_empty();
         for hash in ready {
             let _slot = self.slots.lock(hash);
             let Some(deferred) = self.deferred.lock().remove(&hash) else {
@@ -157,6 +159,7 @@ impl Cache {
                 Err(no) => tracing::debug!(%no, "a deferred head got no place"),
             }
         }
+        any
     }
 
     /// Whether every stripe that may hold a key has been read.

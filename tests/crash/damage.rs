@@ -1,0 +1,132 @@
+//! Blocks of the spans overwritten at random, while the cache is closed and
+//! while it runs: hits are lost, and nothing else.
+//!
+//! Rounds: 4, or as many as `STRATA_DAMAGE_ROUNDS` says; a failure prints the
+//! seed, and `STRATA_DAMAGE_SEED` runs it again.
+
+use crate::{close, number, runtime, writer};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use strata::base::prng::{Prng, system_u64};
+use strata::cache::{Cache, NewObject, ObjectKind};
+
+/// Keys that are stored.
+const KEYS: u64 = 300;
+/// Operations of a round, half of them after a damage under way.
+const OPERATIONS: u64 = 600;
+/// Bytes of a block.
+const BLOCK: u64 = 4096;
+/// Bytes at a span's start that hold headers, directory and ring.
+const HEAD: u64 = 6 << 20;
+
+#[test]
+fn random_damage_costs_hits_and_never_a_wrong_or_an_old_byte() {
+    let seed = number("STRATA_DAMAGE_SEED").unwrap_or_else(system_u64);
+    let rounds = number("STRATA_DAMAGE_ROUNDS").unwrap_or(4);
+    let dir = tempfile::tempdir().unwrap();
+    let mut prng = Prng::seeded(seed);
+    let mut newest = HashMap::new();
+    let runtime = runtime();
+    for round in 0..rounds {
+        let cache = writer::open_any(dir.path(), round + 2);
+        let worked = runtime.block_on(async {
+            cache.loaded().await;
+            check(&cache, &newest).await?;
+            work(&cache, &mut prng, &mut newest).await;
+            cache.sync().await;
+            damage(dir.path(), &mut prng);
+            check(&cache, &newest).await?;
+            work(&cache, &mut prng, &mut newest).await;
+            check(&cache, &newest).await?;
+            if round % 2 == 0 {
+                cache.shutdown().await;
+            }
+            Ok::<(), String>(())
+        });
+        assert_eq!(worked, Ok(()), "STRATA_DAMAGE_SEED={seed}, round {round}");
+        if round % 2 == 1 {
+            // What was in a buffer is lost by a sudden end.
+            runtime.block_on(cache.sync());
+        }
+        close(cache, dir.path());
+        damage(dir.path(), &mut prng);
+    }
+}
+
+/// Stores and purges; afterwards `newest` says what a key may have.
+async fn work(cache: &Arc<Cache>, prng: &mut Prng, newest: &mut HashMap<u64, u64>) {
+    for _ in 0..OPERATIONS / 2 {
+        let (key, version) = (prng.below(KEYS), prng.next_u64());
+        newest.remove(&key);
+        if prng.below(10) == 0 {
+            cache.purge(&writer::url(key)).await.unwrap();
+        } else if store(cache, key, version).is_some() {
+            newest.insert(key, version);
+        } else {
+            cache.remove(&writer::url(key));
+        }
+    }
+}
+
+fn store(cache: &Arc<Cache>, key: u64, version: u64) -> Option<()> {
+    let object = NewObject {
+        key: writer::url(key),
+        kind: ObjectKind::Object,
+        meta: Bytes::copy_from_slice(&version.to_le_bytes()),
+        body_len: None,
+        epoch: cache.epoch(),
+    };
+    let mut writer = cache.writer(object).ok()?;
+    writer.push(&writer::body(key, version)).ok()?;
+    writer.commit().ok()
+}
+
+/// Every hit is the newest version, whole; one that is suspect may be old.
+async fn check(cache: &Cache, newest: &HashMap<u64, u64>) -> Result<(), String> {
+    for key in 0..KEYS {
+        let Ok(mut hit) = cache.read(&writer::url(key)).await else {
+            continue;
+        };
+        let version = u64::from_le_bytes(hit.meta.as_ref().try_into().unwrap());
+        if !hit.suspect && newest.get(&key) != Some(&version) {
+            let newest = newest.get(&key);
+            return Err(format!("key {key} has {version}, not {newest:?}"));
+        }
+        let (mut found, mut whole) = (Vec::new(), true);
+        loop {
+            match hit.body.next().await {
+                Ok(Some(piece)) => found.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(_) => {
+                    whole = false;
+                    break;
+                }
+            }
+        }
+        let body = writer::body(key, version);
+        if !body.starts_with(&found) || whole && found.len() != body.len() {
+            return Err(format!("key {key}, version {version}: wrong bytes"));
+        }
+    }
+    Ok(())
+}
+
+/// Overwrites blocks of every span: some among its first, where directory and
+/// headers lie, some anywhere.
+fn damage(dir: &Path, prng: &mut Prng) {
+    for span in writer::SPANS {
+        let file = File::options().write(true).open(dir.join(span)).unwrap();
+        let end = file.metadata().unwrap().len();
+        for turn in 0..12 {
+            let reach = if turn % 3 == 0 { HEAD } else { end };
+            let block = 2 + prng.below(reach / BLOCK - 2);
+            let words = (0..BLOCK / 8).flat_map(|_| prng.next_u64().to_le_bytes());
+            let bytes: Vec<u8> = words.collect();
+            file.write_all_at(&bytes, block * BLOCK).unwrap();
+        }
+    }
+}
