@@ -149,6 +149,46 @@ fn without_a_usable_span_everything_is_proxied_and_nothing_stored() {
 }
 
 #[test]
+fn a_file_that_its_file_system_has_no_room_for_is_refused_at_the_start() {
+    let config = Config::new("CONFIG proxy.config.http.wait_for_cache INT 2\n");
+    config.write("storage.config", "span 900T\n");
+    let error = config.start_fails(&[]);
+    assert!(error.contains("span") && error.contains("errno"), "{error}");
+    let left = std::fs::metadata(config.path("span"));
+    assert!(left.is_ok_and(|file| file.len() == 0) || !config.path("span").exists());
+}
+
+#[test]
+fn reads_of_both_tiers_are_counted_each_for_its_own() {
+    let tiers = |one: &str, other: &str| {
+        let cutoff = "CONFIG proxy.config.cache.ram_cache_cutoff INT 1\n";
+        (
+            cutoff,
+            format!("one 64M tier={one}\nother 64M tier={other}\n"),
+        )
+    };
+    let (cutoff, spans) = tiers("fast", "fast");
+    let config = demo(cutoff, &spans);
+    let server = config.start();
+    hits(&server);
+    stop(server);
+    config.write("storage.config", &tiers("fast", "capacity").1);
+    let server = config.start();
+    assert_eq!(hits(&server), OBJECTS);
+    let count = |name: &str| {
+        let value = config.line(&["-r", &format!("proxy.process.cache.{name}.success")]);
+        value.ok().trim().parse::<usize>().unwrap()
+    };
+    let (ssd, disk) = (count("ssd.read"), count("disk.read"));
+    assert!(ssd > 0 && disk > 0, "{ssd} {disk}");
+    assert_eq!(
+        (ssd + disk, count("ram.read"), count("read")),
+        (OBJECTS, 0, OBJECTS)
+    );
+    stop(server);
+}
+
+#[test]
 fn a_log_that_was_moved_is_opened_anew_by_usr2() {
     let config = demo("CONFIG proxy.config.log.max_secs_per_buffer INT 1\n", "");
     let server = config.start();

@@ -12,6 +12,7 @@
 mod damage;
 mod history;
 #[cfg(feature = "devices")]
+#[expect(dead_code, reason = "the tests of devices use the rest of it")]
 #[path = "../support/loop_device.rs"]
 mod loop_device;
 mod writer;
