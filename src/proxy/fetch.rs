@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 /// Interim responses that may wait for the client.
-const INTERIM_QUEUE: usize = 8;
+pub(super) const INTERIM_QUEUE: usize = 8;
 
 /// Why a request is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +183,16 @@ where
     }
 }
 
+/// Sends an interim response of the origin's to the client.
+pub(super) async fn pass_interim<W: AsyncWrite + Unpin>(
+    (status, mut fields): Interim,
+    reply: &mut Reply<'_, W>,
+) {
+    forwarding::remove_hop_by_hop(&mut fields);
+    // A client that is gone is noticed by the final response.
+    drop(reply.interim(status, &fields).await);
+}
+
 /// Waits for the head of the final response; interim ones go out meanwhile.
 /// `None` when the client is gone before.
 async fn answered<W: AsyncWrite + Unpin>(
@@ -197,11 +207,7 @@ async fn answered<W: AsyncWrite + Unpin>(
     loop {
         tokio::select! {
             biased;
-            Some((status, mut fields)) = interim.recv() => {
-                forwarding::remove_hop_by_hop(&mut fields);
-                // A client that is gone is noticed by the final response.
-                drop(reply.interim(status, &fields).await);
-            }
+            Some(one) = interim.recv() => pass_interim(one, reply).await,
             response = &mut sent => return Some(response),
             () = &mut *upload => return None,
         }

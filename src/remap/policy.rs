@@ -128,7 +128,9 @@ impl IpAllow {
     }
 
     /// Whether any `apply: in` rule covers the address. ATS closes the
-    /// connection of a client whom none covers as it is accepted.
+    /// connection of a client whom none covers as it is accepted; here each of
+    /// its requests is answered 403, so that the refusal is told, counted and
+    /// logged.
     #[must_use]
     pub fn covers(&self, client: IpAddr) -> bool {
         self.inbound.get(client.to_canonical()).is_some()

@@ -84,3 +84,33 @@ fn a_client_that_stalls_inside_a_body_is_answered_and_let_go() {
         "a part was taken for the whole"
     );
 }
+
+#[test]
+fn a_request_is_not_tried_on_every_connection_that_was_kept() {
+    let (open, gate) = std::sync::mpsc::channel();
+    let gate = std::sync::Mutex::new(gate);
+    let origin = Origin::speaking(move |request, mut stream| {
+        if request.target() == "/x" {
+            return false;
+        }
+        gate.lock().unwrap().recv().unwrap();
+        std::io::Write::write_all(&mut stream, &ok("y")).is_ok()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut clients: Vec<_> = (0..10)
+        .map(|n| {
+            let mut client = Client::connect(proxy.address);
+            client.send(format!("GET /{n} HTTP/1.1\r\nHost: h\r\n\r\n"));
+            client
+        })
+        .collect();
+    (0..10).for_each(|_| open.send(()).unwrap());
+    for client in &mut clients {
+        assert_eq!(client.response().unwrap().status, 200);
+    }
+    let mut client = Client::connect(proxy.address);
+    assert_eq!(client.ask("GET /x HTTP/1.1\r\nHost: h\r\n\r\n").status, 502);
+    let asked = origin.requests();
+    let tries = asked.iter().filter(|request| request.target() == "/x");
+    assert_eq!(tries.count(), 2);
+}

@@ -11,11 +11,11 @@ use crate::http::reuse::{self, Reason};
 use crate::http::storable::NotStorable;
 use crate::proxy::cache_status::{CacheStatus, Forwarded};
 use crate::proxy::decide;
-use crate::proxy::fetch::Passing;
+use crate::proxy::fetch::{self, Passing};
 use crate::proxy::fill::{Claim, Failure, FillReader, FillWriter, HeadEvent};
 use crate::proxy::h1::Reply;
 use crate::proxy::marker;
-use crate::proxy::origin::{OriginBody, OriginResponse};
+use crate::proxy::origin::{Interim, OriginBody, OriginResponse};
 use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::{self, Account, Framed};
 use crate::proxy::serve::Serving;
@@ -25,6 +25,7 @@ use http::{HeaderMap, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::io::AsyncWrite;
+use tokio::sync::mpsc;
 
 /// Lookups made anew because other fills ended meanwhile.
 const OVERTAKEN_MAX: u32 = 3;
@@ -177,7 +178,9 @@ impl Cached<'_> {
     ) -> Step {
         let own = writer.reader();
         let (job, stale) = (Rc::clone(&asking.job), asking.stale().cloned());
-        let Ok(fetched) = lead::begin(job, writer, stale, conditions).await else {
+        let (to, interim) = mpsc::channel(fetch::INTERIM_QUEUE);
+        let fetched = lead::begin(job, writer, (stale, conditions), to);
+        let Ok(fetched) = meanwhile(interim, reply, fetched).await else {
             return Step::Again;
         };
         let ended = match fetched {
@@ -438,9 +441,25 @@ impl Cached<'_> {
         job.marker.clone_from(&found.marker);
         let stale = Stale::of(found);
         tokio::task::spawn_local(async move {
-            let fetched = lead::lead(&job, writer, stale.as_ref(), Conditions::Strip);
+            let fetched = lead::lead(&job, writer, (stale.as_ref(), Conditions::Strip), None);
             drop(fetched.await);
         });
+    }
+}
+
+/// Waits for the answer; interim responses go to the client meanwhile.
+async fn meanwhile<W: AsyncWrite + Unpin, F: Future>(
+    mut interim: mpsc::Receiver<Interim>,
+    reply: &mut Reply<'_, W>,
+    answer: F,
+) -> F::Output {
+    let mut answer = std::pin::pin!(answer);
+    loop {
+        tokio::select! {
+            biased;
+            Some(one) = interim.recv() => fetch::pass_interim(one, reply).await,
+            answer = &mut answer => return answer,
+        }
     }
 }
 

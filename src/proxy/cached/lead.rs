@@ -15,13 +15,13 @@ use crate::metrics::Metric;
 use crate::proxy::decide;
 use crate::proxy::fill::{Failure, FillWriter};
 use crate::proxy::marker::{self, Marker};
-use crate::proxy::origin::{OriginError, OriginResponse};
+use crate::proxy::origin::{Interim, OriginError, OriginResponse};
 use crate::proxy::outcome::Outcome;
 use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, SET_COOKIE, VIA};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// What came of asking the origin.
 pub(super) enum Fetched {
@@ -48,19 +48,19 @@ pub(super) struct Filling {
 
 /// Asks the origin as the writer of a fill, in a task of its own: while anybody
 /// follows the fill, it goes on though the client that began it has left. No
-/// answer comes when nobody did.
+/// answer comes when nobody did. Interim responses go to that client only.
 pub(super) fn begin(
     job: Rc<Job>,
     writer: FillWriter<FillHead>,
-    stale: Option<Rc<Stale>>,
-    conditions: Conditions,
+    (stale, conditions): (Option<Rc<Stale>>, Conditions),
+    interim: mpsc::Sender<Interim>,
 ) -> oneshot::Receiver<Fetched> {
     let (to, from) = oneshot::channel();
     let watch = writer.watch();
     tokio::task::spawn_local(async move {
         tokio::select! {
             biased;
-            fetched = lead(&job, writer, stale.as_deref(), conditions) => {
+            fetched = lead(&job, writer, (stale.as_deref(), conditions), Some(interim)) => {
                 // Who asked may have left by now.
                 drop(to.send(fetched));
             }
@@ -74,12 +74,13 @@ pub(super) fn begin(
 pub(super) async fn lead(
     job: &Job,
     writer: FillWriter<FillHead>,
-    stale: Option<&Stale>,
-    conditions: Conditions,
+    (stale, conditions): (Option<&Stale>, Conditions),
+    interim: Option<mpsc::Sender<Interim>>,
 ) -> Fetched {
     // Before the request goes out: a purge after this refuses the store.
     let epoch = job.tools.cache.epoch();
-    let (request, validates) = job.request(stale, conditions);
+    let (mut request, validates) = job.request(stale, conditions);
+    request.interim = interim;
     let response = match job.tools.origins.send(request).await {
         Ok(response) => response,
         Err(error) => return failed(writer, error),

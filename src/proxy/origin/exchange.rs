@@ -36,7 +36,10 @@ impl Exchange<'_> {
         &self,
         mut request: OriginRequest,
     ) -> Result<OriginResponse, OriginError> {
-        while let Some(connection) = self.kept(&request).await {
+        // One kept connection may have been ended by the origin meanwhile; what
+        // fails there goes out once more on one of its own, not on each that is
+        // kept.
+        if let Some(connection) = self.kept(&request).await {
             self.count(Metric::OriginReuse);
             match self.attempt(connection, request).await {
                 Ok(response) => return Ok(response),
