@@ -2,12 +2,14 @@
 
 use super::context::WorkerContext;
 use super::h1::{ClientConn, RequestError};
-use super::life::{Life, Stage};
+use super::life::Stage;
 use super::metered::Metered;
+use super::patience::Patience;
 use super::peer::Peer;
 use super::transaction;
 use crate::metrics::{Cells, Held, Metric};
 use socket2::SockRef;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,10 +47,14 @@ where
     W: AsyncWrite + Unpin,
 {
     let mut life = context.shared.life.clone();
-    while ready(conn, &mut life).await {
+    // One wait for the whole connection: to begin it anew for each request
+    // would take the locks of what all threads watch.
+    let mut draining = pin!(life.reaches(Stage::Draining));
+    let mut patience = Patience::default();
+    while ready(conn, draining.as_mut()).await {
         let _active = Held::new(&context.cells, Metric::CurrentActiveClientConnections);
         match conn.request().await {
-            Ok(exchange) => transaction::run(context, peer, exchange).await,
+            Ok(exchange) => transaction::run(context, peer, exchange, &mut patience).await,
             Err(error) => {
                 count_hangup(&context.cells, &error);
                 transaction::refuse(context, peer, conn.refuse(), &error).await;
@@ -56,7 +62,7 @@ where
             }
         }
     }
-    if conn.requests() == 0 && life.stage() == Stage::Serving {
+    if conn.requests() == 0 && context.shared.life.stage() == Stage::Serving {
         let cells = &context.cells;
         cells.add(Metric::TransactionErrorsEmptyHangups, 1);
     }
@@ -71,8 +77,11 @@ fn count_hangup(cells: &Cells, error: &RequestError) {
 }
 
 /// Whether another request comes; an idle connection ends when the server
-/// drains.
-async fn ready<R, W>(conn: &mut ClientConn<R, W>, life: &mut Life) -> bool
+/// drains. Not to be asked again once that has been said.
+async fn ready<R, W>(
+    conn: &mut ClientConn<R, W>,
+    draining: Pin<&mut impl Future<Output = ()>>,
+) -> bool
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -80,7 +89,7 @@ where
     tokio::select! {
         biased;
         ready = conn.ready() => ready,
-        () = life.reaches(Stage::Draining) => false,
+        () = draining => false,
     }
 }
 

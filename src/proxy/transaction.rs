@@ -8,6 +8,7 @@ use super::fetch;
 use super::h1::{Exchange, Reply, RequestBody, RequestError, RequestHead};
 use super::life::Stage;
 use super::outcome::{Ended, Finish, Outcome};
+use super::patience::Patience;
 use super::peer::Peer;
 use super::route::{self, Arrival, Step};
 use super::routed::Routed;
@@ -21,13 +22,20 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, IF_MODIFIED_SINCE, IF_NONE_MATCH, PROXY_AUTHORIZATION};
 use http::{Method, StatusCode};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Carries out a request and accounts for it.
-pub(super) async fn run<R, W>(context: &WorkerContext, peer: &Peer, exchange: Exchange<'_, R, W>)
-where
+///
+/// `patience` is the connection's, for the whole of a transaction.
+pub(super) async fn run<R, W>(
+    context: &WorkerContext,
+    peer: &Peer,
+    exchange: Exchange<'_, R, W>,
+    patience: &mut Patience,
+) where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
@@ -42,9 +50,10 @@ where
         reply.close_after();
     }
     let step = route::route(head, &snapshot, &asked.arrival(context, peer));
-    let transaction = Transaction {
+    let mut transaction = Transaction {
         context,
         snapshot: &snapshot,
+        patience,
     };
     let ended = transaction.carry_out(step, body, &mut reply).await;
     asked.account(context, &ended);
@@ -167,11 +176,12 @@ fn count_ended(cells: &Cells, status: u16, took: Duration) {
 struct Transaction<'a> {
     context: &'a WorkerContext,
     snapshot: &'a Arc<Snapshot>,
+    patience: &'a mut Patience,
 }
 
 impl Transaction<'_> {
     async fn carry_out<R, W>(
-        &self,
+        &mut self,
         step: Step,
         body: RequestBody<'_, R>,
         reply: &mut Reply<'_, W>,
@@ -186,7 +196,14 @@ impl Transaction<'_> {
         match step {
             Step::Carry(routed) => self.pass(&routed, body, reply).await,
             Step::Tunnel(upstream) => {
-                tunnel::run(self.context, self.snapshot, &upstream, body, reply).await
+                Box::pin(tunnel::run(
+                    self.context,
+                    self.snapshot,
+                    &upstream,
+                    body,
+                    reply,
+                ))
+                .await
             }
             Step::Answer(answer) => {
                 if matches!(answer, Answer::HostRequired) {
@@ -208,7 +225,7 @@ impl Transaction<'_> {
 
     /// What ended before a head was sent is answered here.
     async fn pass<R, W>(
-        &self,
+        &mut self,
         routed: &Routed,
         body: RequestBody<'_, R>,
         reply: &mut Reply<'_, W>,
@@ -218,8 +235,11 @@ impl Transaction<'_> {
         W: AsyncWrite + Unpin,
     {
         let active = limit(self.snapshot.records.http_transaction_active_timeout_in);
-        let fetched = self.fetch(routed, body, reply);
-        let Ok(ended) = tokio::time::timeout(active, fetched).await else {
+        let in_time = {
+            let fetched = pin!(fetch(self.context, routed, body, reply));
+            self.patience.wait(active, fetched).await
+        };
+        let Some(ended) = in_time else {
             return overdue(reply, active);
         };
         if reply.is_started() {
@@ -235,22 +255,6 @@ impl Transaction<'_> {
             route: ended.route,
             ..told
         }
-    }
-
-    async fn fetch<R, W>(
-        &self,
-        routed: &Routed,
-        body: RequestBody<'_, R>,
-        reply: &mut Reply<'_, W>,
-    ) -> Ended
-    where
-        R: AsyncRead + Unpin,
-        W: AsyncWrite + Unpin,
-    {
-        if matches!(routed.head.method, Method::GET | Method::HEAD) {
-            return cached::run(self.context, routed, body, reply).await;
-        }
-        fetch::pass(self.context, routed, body, reply).await
     }
 
     async fn answer<W>(&self, answer: Answer, reply: &mut Reply<'_, W>) -> Ended
@@ -278,6 +282,24 @@ impl Transaction<'_> {
             }
         }
     }
+}
+
+/// GET and HEAD through the cache, the rest straight to the origin. Futures of
+/// what takes long are boxed, so that one of a hit is small.
+async fn fetch<R, W>(
+    context: &WorkerContext,
+    routed: &Routed,
+    body: RequestBody<'_, R>,
+    reply: &mut Reply<'_, W>,
+) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    if matches!(routed.head.method, Method::GET | Method::HEAD) {
+        return cached::run(context, routed, body, reply).await;
+    }
+    Box::pin(fetch::pass(context, routed, body, reply)).await
 }
 
 /// A transaction that takes longer than it may is cut off, whatever was sent.

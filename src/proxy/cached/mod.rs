@@ -55,7 +55,7 @@ where
         (Some(cache), None) => cache,
         (_, passing) => {
             let passing = passing.unwrap_or(Passing::OFF);
-            return fetch::pass_as(ctx, routed, body, reply, &passing).await;
+            return Box::pin(fetch::pass_as(ctx, routed, body, reply, &passing)).await;
         }
     };
     let _in_work = metrics::Held::new(&ctx.cells, Metric::CurrentCacheConnections);
@@ -76,7 +76,7 @@ where
     match step {
         Step::Gone => Account::new(Outcome::ClientAbort, Route::None).reset(reply),
         Step::Ended(ended) => ended,
-        Step::Pass(passing) => fetch::pass_as(ctx, routed, body, reply, &passing).await,
+        Step::Pass(passing) => Box::pin(fetch::pass_as(ctx, routed, body, reply, &passing)).await,
         Step::Again => {
             let account = Account::new(Outcome::AnsweredInternal, Route::None);
             let status = StatusCode::BAD_GATEWAY;
@@ -167,10 +167,12 @@ impl Cached<'_> {
                 self.revalidate_meanwhile(&found);
                 self.serve(found, outcome, reply).await
             }
-            Decision::Revalidate(reason) => self.ask(found, Plan::again(reason), reply).await,
+            Decision::Revalidate(reason) => {
+                Box::pin(self.ask(found, Plan::again(reason), reply)).await
+            }
             Decision::Fetch { outcome, why } => {
                 let plan = Plan::anew(outcome, why);
-                self.ask(found, plan, reply).await
+                Box::pin(self.ask(found, plan, reply)).await
             }
             Decision::OnlyIfCached => {
                 let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
@@ -228,7 +230,7 @@ impl Cached<'_> {
                     marker,
                 };
                 let plan = Plan::anew(Outcome::MissReadError, Forwarded::Miss);
-                self.ask(found, plan, reply).await
+                Box::pin(self.ask(found, plan, reply)).await
             }
         }
     }

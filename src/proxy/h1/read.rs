@@ -6,6 +6,7 @@ use super::options::ConnOptions;
 use crate::http::chunked::{ChunkDecoder, ChunkLimits, Decoded};
 use crate::http::framing::BodyFraming;
 use crate::http::head::HeadScanner;
+use crate::proxy::patience::Patience;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use std::time::Duration;
@@ -38,6 +39,7 @@ pub(super) enum Rest {
 pub(super) struct ReadSide<R> {
     io: R,
     buffer: BytesMut,
+    patience: Patience,
     pub(super) rest: Rest,
     pub(super) trailers: Option<HeaderMap>,
     pub(super) options: ConnOptions,
@@ -48,6 +50,7 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
         Self {
             io,
             buffer: BytesMut::new(),
+            patience: Patience::default(),
             rest: Rest::Nothing,
             trailers: None,
             options,
@@ -72,23 +75,26 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
         if !self.buffer.is_empty() {
             return true;
         }
-        let fill = tokio::time::timeout(patience, self.fill()).await;
-        matches!(fill, Ok(Ok(read)) if read > 0)
+        let fill = self.fill_within(patience).await;
+        matches!(fill, Some(Ok(read)) if read > 0)
     }
 
     /// The next head, up to its empty line. The client has the transaction's
     /// inactivity timeout for the whole of it, however it drips.
     pub(super) async fn head(&mut self) -> Result<Bytes, RequestError> {
         let stall = self.options.stall;
-        let deadline = Instant::now() + stall;
+        let mut deadline = None;
         let mut scanner = HeadScanner::new(self.options.head);
         loop {
             if let Some(span) = scanner.find_end(&self.buffer)? {
                 let head = self.buffer.split_to(span.end).freeze();
                 return Ok(head.slice(span.start..));
             }
-            let fill = tokio::time::timeout_at(deadline, self.fill()).await;
-            let read = fill.map_err(|_| RequestError::Slow(stall))??;
+            // Only a head that does not come at once needs a deadline.
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + stall);
+            let left = deadline.saturating_duration_since(Instant::now());
+            let fill = self.fill_within(left).await;
+            let read = fill.ok_or(RequestError::Slow(stall))??;
             if read == 0 {
                 return Err(RequestError::Truncated);
             }
@@ -117,8 +123,8 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
         let read = if raw {
             self.fill().await?
         } else {
-            let fill = tokio::time::timeout(stall, self.fill()).await;
-            fill.map_err(|_| BodyError::Stalled(stall))??
+            let fill = self.fill_within(stall).await;
+            fill.ok_or(BodyError::Stalled(stall))??
         };
         if read > 0 {
             return Ok(true);
@@ -193,6 +199,13 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
             }
         }
         std::future::pending().await
+    }
+
+    /// The same within `limit`; `None` when that is over.
+    async fn fill_within(&mut self, limit: Duration) -> Option<std::io::Result<usize>> {
+        self.buffer.reserve(READ_BYTES);
+        let read = self.io.read_buf(&mut self.buffer);
+        self.patience.wait(limit, read).await
     }
 
     /// Throws away what the client still sends, up to `bytes_max`; false if

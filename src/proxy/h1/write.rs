@@ -1,6 +1,7 @@
 //! The write half of a client connection: bytes out, in as few calls as can be.
 
 use super::error::ReplyError;
+use crate::proxy::patience::Patience;
 use bytes::Bytes;
 use http::StatusCode;
 use std::future::poll_fn;
@@ -79,6 +80,7 @@ pub(super) struct WriteSide<W> {
     io: W,
     pub(super) scratch: Vec<u8>,
     stall: Duration,
+    patience: Patience,
     pub(super) asker: Asker,
     pub(super) phase: Phase,
     /// Of the head last begun.
@@ -93,6 +95,7 @@ impl<W: AsyncWrite + Unpin> WriteSide<W> {
             io,
             scratch: Vec::with_capacity(1024),
             stall,
+            patience: Patience::default(),
             asker: Asker::UNKNOWN,
             phase: Phase::Whole,
             status: StatusCode::OK,
@@ -120,7 +123,8 @@ impl<W: AsyncWrite + Unpin> WriteSide<W> {
             next: 0,
             offset: 0,
         };
-        let result = write_parts(&mut self.io, &mut parts, self.stall).await;
+        let wait = (&mut self.patience, self.stall);
+        let result = write_parts(&mut self.io, &mut parts, wait).await;
         if result.is_err() {
             self.phase = Phase::Broken;
         }
@@ -185,7 +189,7 @@ impl<'a> Parts<'a> {
 async fn write_parts<W: AsyncWrite + Unpin>(
     io: &mut W,
     parts: &mut Parts<'_>,
-    stall: Duration,
+    (patience, stall): (&mut Patience, Duration),
 ) -> Result<(), ReplyError> {
     // Leading empty parts are passed over, so that a write of nothing is none.
     while parts.advance(0) {
@@ -193,9 +197,8 @@ async fn write_parts<W: AsyncWrite + Unpin>(
         let filled = parts.lay(&mut slices);
         let slices = slices.get(..filled).unwrap_or_default();
         let write = poll_fn(|cx| Pin::new(&mut *io).poll_write_vectored(cx, slices));
-        let written = tokio::time::timeout(stall, write)
-            .await
-            .map_err(|_| ReplyError::Stalled(stall))??;
+        let written = patience.wait(stall, write).await;
+        let written = written.ok_or(ReplyError::Stalled(stall))??;
         if written == 0 {
             return Err(ReplyError::Io(std::io::ErrorKind::WriteZero.into()));
         }
