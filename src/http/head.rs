@@ -1,13 +1,15 @@
 //! The syntax of a message head, as strictly as RFC 9112 2.2, 3 and 5 state it.
 //!
-//! httparse tokenises; it lets through bare LF, and depending on its options
-//! whitespace before a colon and folded lines. What is refused here: a line
+//! Stricter than httparse, which lets through bare LF, and depending on its
+//! options whitespace before a colon and folded lines. What is refused: a line
 //! that does not end in CRLF, CR or NUL or any other control but tab inside a
 //! line, whitespace before the colon, a folded line, an empty or malformed
 //! field name, more than one space in the request-line.
 //!
 //! Judgement is passed on whole heads only, so it can't depend on how the head
 //! was cut into segments.
+
+use memchr::{memchr, memchr2};
 
 /// Bounds on one head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +95,12 @@ pub struct HeadSpan {
 #[derive(Clone, Debug)]
 pub struct HeadScanner {
     limits: HeadLimits,
+    /// Bytes looked at.
     seen: usize,
+    /// Where the head begins.
     start: usize,
-    line_is_empty: bool,
+    /// Where the line under way begins.
+    line: usize,
 }
 
 impl HeadScanner {
@@ -106,7 +111,7 @@ impl HeadScanner {
             limits,
             seen: 0,
             start: 0,
-            line_is_empty: true,
+            line: 0,
         }
     }
 
@@ -115,41 +120,27 @@ impl HeadScanner {
     ///
     /// Empty lines before the first line are skipped (RFC 9112 2.2). A line
     /// that ends in a bare LF counts as a line here, so that
-    /// [`check_request_head`] can refuse it.
+    /// [`read_request_head`] can refuse it.
     ///
     /// # Errors
     /// [`HeadError::TooLong`] when the head does not end within the limit.
     pub fn find_end(&mut self, buf: &[u8]) -> Result<Option<HeadSpan>, HeadError> {
-        let from = self.seen;
-        for (at, byte) in buf.iter().enumerate().skip(from).take(self.left()) {
-            self.seen = at + 1;
-            if let Some(span) = self.take(*byte) {
+        let bound = buf.len().min(self.limits.bytes);
+        while let Some(at) = memchr(b'\n', buf.get(self.seen..bound).unwrap_or_default()) {
+            let line = buf.get(self.line..self.seen + at).unwrap_or_default();
+            self.seen += at + 1;
+            self.line = self.seen;
+            if line.iter().all(|byte| *byte == b'\r')
+                && let Some(span) = self.empty_line()
+            {
                 return Ok(Some(span));
             }
         }
+        self.seen = bound;
         if self.seen >= self.limits.bytes {
             return Err(HeadError::TooLong(self.limits.bytes));
         }
         Ok(None)
-    }
-
-    const fn left(&self) -> usize {
-        self.limits.bytes.saturating_sub(self.seen)
-    }
-
-    fn take(&mut self, byte: u8) -> Option<HeadSpan> {
-        match byte {
-            b'\n' if self.line_is_empty => self.empty_line(),
-            b'\n' => {
-                self.line_is_empty = true;
-                None
-            }
-            b'\r' => None,
-            _ => {
-                self.line_is_empty = false;
-                None
-            }
-        }
     }
 
     const fn empty_line(&mut self) -> Option<HeadSpan> {
@@ -165,28 +156,45 @@ impl HeadScanner {
     }
 }
 
-/// Checks a whole request head, as [`HeadScanner`] found it: from the first
-/// byte of the request-line to its empty line.
+/// The tokens of a request-line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLine<'h> {
+    /// A token.
+    pub method: &'h [u8],
+    /// Not empty and without spaces; [`super::target`] judges the rest.
+    pub target: &'h [u8],
+    /// The minor version of HTTP/1: 0 or 1.
+    pub minor: u8,
+}
+
+/// Reads a whole request head, as [`HeadScanner`] found it: from the first byte
+/// of the request-line to its empty line. `field` is given each field's name
+/// and its value without the whitespace around it, in order.
 ///
 /// # Errors
-/// The first fault in the order of the bytes.
-pub fn check_request_head(head: &[u8], limits: &HeadLimits) -> Result<(), HeadError> {
+/// The first fault in the order of the bytes, and whatever `field` fails with.
+pub fn read_request_head<'h, E: From<HeadError>>(
+    head: &'h [u8],
+    limits: &HeadLimits,
+    mut field: impl FnMut(&'h [u8], &'h [u8]) -> Result<(), E>,
+) -> Result<RequestLine<'h>, E> {
     let mut lines = Lines { rest: head };
     let first = lines.next().ok_or(HeadError::RequestLine)??;
-    check_request_line(first, limits)?;
+    let request = request_line(first, limits)?;
     let mut fields = 0;
     for line in lines {
         let line = line?;
         if line.is_empty() {
-            return Ok(());
+            return Ok(request);
         }
         fields += 1;
         if fields > limits.fields {
-            return Err(HeadError::TooManyFields(limits.fields));
+            return Err(HeadError::TooManyFields(limits.fields).into());
         }
-        check_field_line(line)?;
+        let (name, value) = check_field_line(line)?;
+        field(name, value)?;
     }
-    Err(HeadError::LineEnd)
+    Err(HeadError::LineEnd.into())
 }
 
 /// Checks one field line, given without its CRLF, and gives its name and its
@@ -199,18 +207,20 @@ pub fn check_field_line(line: &[u8]) -> Result<(&[u8], &[u8]), HeadError> {
     if matches!(line.first(), Some(b' ' | b'\t')) {
         return Err(HeadError::Folded);
     }
-    let colon = line.iter().position(|b| *b == b':');
+    let end = line.iter().position(|b| !is_tchar(*b));
     let (name, rest) = line
-        .split_at_checked(colon.ok_or(HeadError::FieldName)?)
+        .split_at_checked(end.unwrap_or_default())
         .unwrap_or_default();
-    if name.is_empty() || !name.iter().copied().all(is_tchar) {
+    let value = rest.strip_prefix(b":").ok_or(HeadError::FieldName)?;
+    if name.is_empty() {
         return Err(HeadError::FieldName);
     }
-    let value = rest.strip_prefix(b":").unwrap_or_default();
-    match value.iter().find(|b| !is_value_byte(**b)) {
-        Some(bad) => Err(HeadError::FieldValue(*bad)),
-        None => Ok((name, value.trim_ascii())),
+    // Looks at every byte, good or bad, so that it takes many at a time.
+    if value.iter().fold(true, |good, b| good & is_value_byte(*b)) {
+        return Ok((name, value.trim_ascii()));
     }
+    let bad = value.iter().find(|b| !is_value_byte(**b));
+    Err(HeadError::FieldValue(bad.copied().unwrap_or_default()))
 }
 
 /// Whether `byte` may stand in a token (RFC 9110 5.6.2).
@@ -243,9 +253,8 @@ pub const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// Checks `method SP target SP HTTP/1.x`; what the target holds is for
-/// [`super::target`] to judge.
-fn check_request_line(line: &[u8], limits: &HeadLimits) -> Result<(), HeadError> {
+/// Splits `method SP target SP HTTP/1.x`.
+fn request_line<'h>(line: &'h [u8], limits: &HeadLimits) -> Result<RequestLine<'h>, HeadError> {
     let mut parts = line.split(|b| *b == b' ');
     let method = parts.next().unwrap_or_default();
     let target = parts.next().unwrap_or_default();
@@ -254,11 +263,19 @@ fn check_request_line(line: &[u8], limits: &HeadLimits) -> Result<(), HeadError>
         return Err(HeadError::TargetTooLong(target.len()));
     }
     let is_method = !method.is_empty() && method.iter().copied().all(is_tchar);
-    let is_version = matches!(version, b"HTTP/1.0" | b"HTTP/1.1");
-    if is_method && is_version && !target.is_empty() && parts.next().is_none() {
-        return Ok(());
+    if !is_method || target.is_empty() || parts.next().is_some() {
+        return Err(HeadError::RequestLine);
     }
-    Err(HeadError::RequestLine)
+    let minor = match version {
+        b"HTTP/1.0" => 0,
+        b"HTTP/1.1" => 1,
+        _ => return Err(HeadError::RequestLine),
+    };
+    Ok(RequestLine {
+        method,
+        target,
+        minor,
+    })
 }
 
 /// The lines of a head, without their CRLF.
@@ -270,7 +287,7 @@ impl<'a> Iterator for Lines<'a> {
     type Item = Result<&'a [u8], HeadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let at = self.rest.iter().position(|b| matches!(b, b'\r' | b'\n'))?;
+        let at = memchr2(b'\r', b'\n', self.rest)?;
         let (line, after) = self.rest.split_at_checked(at)?;
         let Some(rest) = after.strip_prefix(b"\r\n") else {
             self.rest = &[];
@@ -287,7 +304,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(head: &[u8]) -> Result<(), HeadError> {
-        check_request_head(head, &HeadLimits::default())
+        check_within(head, &HeadLimits::default())
+    }
+
+    fn check_within(head: &[u8], limits: &HeadLimits) -> Result<(), HeadError> {
+        read_request_head(head, limits, |_, _| Ok(())).map(drop)
     }
 
     fn check_field(line: &[u8]) -> Result<(), HeadError> {
@@ -365,7 +386,7 @@ mod tests {
             fields: 1,
             target: 3,
         };
-        let check = |head: &[u8]| check_request_head(head, &limits).unwrap_err().status();
+        let check = |head: &[u8]| check_within(head, &limits).unwrap_err().status();
         assert_eq!(check(b"GET /abc HTTP/1.1\r\n\r\n"), 414);
         assert_eq!(check(b"GET / HTTP/1.1\r\nA: b\r\nC: d\r\n\r\n"), 431);
         let mut scanner = HeadScanner::new(limits);

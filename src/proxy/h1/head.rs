@@ -1,18 +1,18 @@
-//! One request's head: tokens by httparse, every rule of framing and of the
-//! target by `http`.
+//! One request's head: tokens and every rule of framing and of the target by
+//! `http`.
 
 use super::error::RequestError;
 use super::options::ConnOptions;
 use super::write::Asker;
 use crate::http::framing::{self, BodyFraming};
-use crate::http::head::check_request_head;
+use crate::http::head::read_request_head;
 use crate::http::target::{self, RequestUrl, Target, TargetInput};
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, TE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 
-/// Fields parsed on the stack; longer heads pay for a vector.
-const FIELDS: usize = 48;
+/// Fields for which there is room at once.
+const FIELDS: usize = 12;
 
 /// The name by which HTTP/1.0 clients ask a proxy to keep the connection.
 pub(super) const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -60,37 +60,18 @@ pub(super) fn parse(
     bytes: &Bytes,
     options: &ConnOptions,
 ) -> Result<(RequestHead, Asker), RequestError> {
-    check_request_head(bytes, &options.head)?;
-    let mut few = [httparse::EMPTY_HEADER; FIELDS];
-    let mut request = httparse::Request::new(&mut few);
-    match request.parse(bytes) {
-        Err(httparse::Error::TooManyHeaders) => {}
-        result => {
-            result.map_err(token)?;
-            return assemble(&request, bytes, options);
-        }
-    }
-    let mut many = vec![httparse::EMPTY_HEADER; options.head.fields];
-    let mut request = httparse::Request::new(&mut many);
-    request.parse(bytes).map_err(token)?;
-    assemble(&request, bytes, options)
-}
-
-fn assemble(
-    request: &httparse::Request<'_, '_>,
-    bytes: &Bytes,
-    options: &ConnOptions,
-) -> Result<(RequestHead, Asker), RequestError> {
-    let method = request.method.unwrap_or_default();
-    let method = Method::from_bytes(method.as_bytes()).map_err(token)?;
-    let version = match request.version {
-        Some(0) => Version::HTTP_10,
+    let mut headers = HeaderMap::with_capacity(FIELDS);
+    let line = read_request_head(bytes, &options.head, |name, value| {
+        append(&mut headers, bytes, (name, value))
+    })?;
+    let method = Method::from_bytes(line.method).map_err(token)?;
+    let version = match line.minor {
+        0 => Version::HTTP_10,
         _ => Version::HTTP_11,
     };
-    let headers = header_map(request.headers, bytes)?;
     let target = target::parse(&TargetInput {
         method: &method,
-        target: request.path.unwrap_or_default().as_bytes(),
+        target: line.target,
         version,
         headers: &headers,
         scheme: options.scheme,
@@ -110,18 +91,15 @@ fn assemble(
 }
 
 /// Values are slices of the head's bytes, not copies.
-fn header_map(fields: &[httparse::Header<'_>], bytes: &Bytes) -> Result<HeaderMap, RequestError> {
-    let mut map = HeaderMap::with_capacity(fields.len());
-    for field in fields {
-        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(token)?;
-        let value = if field.value.is_empty() {
-            HeaderValue::from_static("")
-        } else {
-            HeaderValue::from_maybe_shared(bytes.slice_ref(field.value)).map_err(token)?
-        };
-        map.try_append(name, value).map_err(token)?;
-    }
-    Ok(map)
+fn append(
+    headers: &mut HeaderMap,
+    bytes: &Bytes,
+    (name, value): (&[u8], &[u8]),
+) -> Result<(), RequestError> {
+    let name = HeaderName::from_bytes(name).map_err(token)?;
+    let value = HeaderValue::from_maybe_shared(bytes.slice_ref(value)).map_err(token)?;
+    headers.try_append(name, value).map_err(token)?;
+    Ok(())
 }
 
 /// The only expectation there is, is 100-continue (RFC 9110 10.1.1).
