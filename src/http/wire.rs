@@ -1,6 +1,6 @@
 //! Field lines as they go out.
 
-use ::http::header::{ETAG, HeaderName, TE, WWW_AUTHENTICATE};
+use ::http::header::HeaderName;
 
 /// Appends `Name: value\r\n`, and gives the offset in `out` at which the value
 /// begins.
@@ -16,18 +16,31 @@ pub fn put_field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) -> usize {
     at
 }
 
+/// Names that are not written word by word.
+const NAMES: [&str; 14] = [
+    "Content-DPR",
+    "Content-MD5",
+    "DNT",
+    "ETag",
+    "Expect-CT",
+    "NEL",
+    "P3P",
+    "SourceMap",
+    "TE",
+    "WWW-Authenticate",
+    "X-DNS-Prefetch-Control",
+    "X-UA-Compatible",
+    "X-WebKit-CSP",
+    "X-XSS-Protection",
+];
+
 fn put_name(out: &mut Vec<u8>, name: &HeaderName) {
-    if *name == ETAG {
-        return out.extend_from_slice(b"ETag");
-    }
-    if *name == WWW_AUTHENTICATE {
-        return out.extend_from_slice(b"WWW-Authenticate");
-    }
-    if *name == TE {
-        return out.extend_from_slice(b"TE");
+    let name = name.as_str();
+    if let Some(known) = NAMES.iter().find(|known| known.eq_ignore_ascii_case(name)) {
+        return out.extend_from_slice(known.as_bytes());
     }
     let mut begins = true;
-    for byte in name.as_str().bytes() {
+    for byte in name.bytes() {
         out.push(if begins {
             byte.to_ascii_uppercase()
         } else {
@@ -49,6 +62,7 @@ mod tests {
             ("x-a--b", "X-A--B: v\r\n"),
             ("www-authenticate", "WWW-Authenticate: v\r\n"),
             ("te", "TE: v\r\n"),
+            ("x-xss-protection", "X-XSS-Protection: v\r\n"),
         ];
         for (name, line) in rows {
             let mut out = b"..".to_vec();

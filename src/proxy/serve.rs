@@ -16,6 +16,7 @@ use crate::http::wire;
 use crate::metrics::Metric;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use memchr::memchr;
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 
@@ -284,7 +285,7 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
             Some(before) => self
                 .reply
                 .field_fmt("Via", format_args!("{before}, {ours}")),
-            None => self.reply.field("Via", ours.as_bytes()),
+            None => self.reply.field_fmt("Via", format_args!("{ours}")),
         }
     }
 
@@ -296,7 +297,7 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
         let stored = serving.head.header_map();
         for name in NOT_MODIFIED_FIELDS {
             for value in stored.get_all(&name) {
-                self.reply.field(name.as_str(), value.as_bytes());
+                self.reply.header(&name, value);
             }
         }
         let sent = self.reply.send(b"", &[]).await;
@@ -319,7 +320,13 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
 /// The value of Content-Type among field lines, for the log.
 fn content_type(lines: &Bytes) -> Option<Bytes> {
     const NAME: &[u8] = b"Content-Type: ";
-    let mut all = lines.split(|byte| *byte == b'\n');
-    let value = all.find_map(|line| line.strip_prefix(NAME))?;
-    Some(lines.slice_ref(value.trim_ascii_end()))
+    let mut rest: &[u8] = lines;
+    while let Some(end) = memchr(b'\n', rest) {
+        let (line, after) = rest.split_at_checked(end)?;
+        if let Some(value) = line.strip_prefix(NAME) {
+            return Some(lines.slice_ref(value.trim_ascii_end()));
+        }
+        rest = after.strip_prefix(b"\n")?;
+    }
+    None
 }

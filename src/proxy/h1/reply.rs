@@ -3,9 +3,10 @@
 use super::error::ReplyError;
 use super::write::{Asker, Coding, Phase, Sent, WriteSide};
 use crate::http::chunked::is_trailer_field;
+use crate::http::wire;
 use bytes::{BufMut, Bytes};
-use http::{HeaderMap, StatusCode};
-use std::io::Write;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::fmt::Write;
 use tokio::io::AsyncWrite;
 
 /// What is known of a body's length before it is sent.
@@ -106,13 +107,16 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
     /// Begins the final head: the status line; fields follow by [`Self::field`].
     pub fn begin(&mut self, status: StatusCode) {
         self.out.status = status;
-        let minor = self.out.asker.minor.min(1);
+        let version = if self.is_http11() {
+            "HTTP/1.1 "
+        } else {
+            "HTTP/1.0 "
+        };
         let reason = status.canonical_reason().unwrap_or("");
         self.out.scratch.clear();
-        self.put_fmt(format_args!(
-            "HTTP/1.{minor} {} {reason}\r\n",
-            status.as_str()
-        ));
+        for part in [version, status.as_str(), " ", reason, "\r\n"] {
+            self.put(part.as_bytes());
+        }
     }
 
     /// Adds a field line to the head.
@@ -132,10 +136,15 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         self.put(b"\r\n");
     }
 
+    /// Adds a field line, its name in the customary capitals.
+    pub fn header(&mut self, name: &HeaderName, value: &HeaderValue) {
+        wire::put_field(&mut self.out.scratch, name, value.as_bytes());
+    }
+
     /// Adds every line of `map`.
     pub fn fields(&mut self, map: &HeaderMap) {
         for (name, value) in map {
-            self.field(name.as_str(), value.as_bytes());
+            self.header(name, value);
         }
     }
 
@@ -290,7 +299,7 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         self.put(b"0\r\n");
         if let Some(map) = trailers.filter(|_| self.out.asker.takes_trailers) {
             for (name, value) in map.iter().filter(|(name, _)| is_trailer_field(name)) {
-                self.field(name.as_str(), value.as_bytes());
+                self.header(name, value);
             }
         }
         self.put(b"\r\n");
@@ -302,8 +311,19 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
     }
 
     fn put_fmt(&mut self, text: std::fmt::Arguments<'_>) {
-        let written = self.out.scratch.write_fmt(text);
+        let written = Text(&mut self.out.scratch).write_fmt(text);
         written.expect("writing to a Vec can't fail");
+    }
+}
+
+/// Text formatted into bytes. `io::Write` does the same, at twice the cost: it
+/// carries an error along.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.put_slice(text.as_bytes());
+        Ok(())
     }
 }
 

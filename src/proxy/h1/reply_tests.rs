@@ -119,7 +119,7 @@ async fn trailers_go_only_to_a_client_that_takes_them() {
         ..V11
     };
     let with = streamed(taker, BodyLength::Unknown, Some(&trailers)).await;
-    assert!(with.ends_with("0\r\ndigest: 1\r\n\r\n"), "{with}");
+    assert!(with.ends_with("0\r\nDigest: 1\r\n\r\n"), "{with}");
     let without = streamed(V11, BodyLength::Unknown, Some(&trailers)).await;
     assert!(without.ends_with("0\r\n\r\n"), "{without}");
 }
@@ -153,7 +153,7 @@ async fn interim_responses_go_to_http11_only_and_leave_the_final_head_free() {
     let hints = StatusCode::from_u16(103).unwrap();
     reply.interim(hints, &fields).await.unwrap();
     assert!(!reply.is_started());
-    assert!(wire(eleven, peer).await.ends_with("link: </a>\r\n\r\n"));
+    assert!(wire(eleven, peer).await.ends_with("Link: </a>\r\n\r\n"));
     let (mut ten, peer) = side(V10);
     let mut reply = Reply::new(&mut ten);
     reply.interim(hints, &fields).await.unwrap();
