@@ -1,10 +1,23 @@
 //! Buffers at addresses that direct I/O accepts.
 
 use bytes::Bytes;
+use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
 /// The alignment of every buffer, in bytes: the largest sector in use.
 pub const ALIGNMENT: usize = 4096;
+
+/// The smallest storage that is kept for another buffer, in bytes; each class
+/// is twice the one before.
+const SMALLEST: usize = 2 * ALIGNMENT;
+/// Classes of storage, up to 1 MiB.
+const CLASSES: usize = 8;
+/// Most bytes of storage that a thread keeps unused.
+const KEPT_BYTES: usize = 8 << 20;
+
+thread_local! {
+    static KEPT: RefCell<Kept> = RefCell::default();
+}
 
 /// An owned run of bytes that begins at a multiple of [`ALIGNMENT`].
 #[derive(Debug)]
@@ -18,7 +31,23 @@ impl AlignedBuf {
     /// `len` zero bytes.
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
-        let storage = vec![0; len + ALIGNMENT];
+        Self::within(vec![0; len + ALIGNMENT], len)
+    }
+
+    /// `len` bytes to be overwritten, all of them: what they hold is left from
+    /// a buffer that this thread dropped. Spares the zeroing, and the allocator
+    /// a large block for each read.
+    #[must_use]
+    pub fn recycled(len: usize) -> Self {
+        let Some(class) = class_of(len + ALIGNMENT) else {
+            return Self::zeroed(len);
+        };
+        let kept = KEPT.with_borrow_mut(|kept| kept.take(class));
+        let storage = kept.unwrap_or_else(|| vec![0; SMALLEST << class]);
+        Self::within(storage, len)
+    }
+
+    fn within(storage: Vec<u8>, len: usize) -> Self {
         let start = storage.as_ptr().align_offset(ALIGNMENT);
         Self {
             storage,
@@ -40,6 +69,45 @@ impl AlignedBuf {
     pub fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        let storage = std::mem::take(&mut self.storage);
+        // A thread that is ending keeps nothing.
+        KEPT.try_with(|kept| kept.borrow_mut().put(storage)).ok();
+    }
+}
+
+/// Storage that one thread keeps, by class.
+#[derive(Default)]
+struct Kept {
+    classes: [Vec<Vec<u8>>; CLASSES],
+    bytes: usize,
+}
+
+impl Kept {
+    fn take(&mut self, class: usize) -> Option<Vec<u8>> {
+        let storage = self.classes.get_mut(class)?.pop()?;
+        self.bytes -= storage.len();
+        Some(storage)
+    }
+
+    /// Keeps what has the length of its class, up to the bound.
+    fn put(&mut self, storage: Vec<u8>) {
+        let class = class_of(storage.len());
+        let list = class.and_then(|class| self.classes.get_mut(class));
+        let fits = class.is_some_and(|class| storage.len() == SMALLEST << class);
+        if let Some(list) = list.filter(|_| fits && self.bytes + storage.len() <= KEPT_BYTES) {
+            self.bytes += storage.len();
+            list.push(storage);
+        }
+    }
+}
+
+/// The smallest class with room for `bytes`.
+fn class_of(bytes: usize) -> Option<usize> {
+    (0..CLASSES).find(|class| bytes <= SMALLEST << class)
 }
 
 impl Deref for AlignedBuf {
@@ -75,6 +143,27 @@ mod tests {
             let address = buf.as_ptr();
             assert_eq!(buf.into_bytes().as_ptr(), address);
         }
+    }
+
+    #[test]
+    fn a_dropped_buffer_serves_again_for_a_length_of_its_class() {
+        for len in [0, 4096, 4097, 100_000, 1 << 21] {
+            let mut buf = AlignedBuf::recycled(len);
+            assert_eq!(buf.as_ptr().align_offset(ALIGNMENT), 0);
+            buf.fill(7);
+            drop(buf);
+            assert_eq!(AlignedBuf::recycled(len).len(), len);
+            assert!(AlignedBuf::zeroed(len).iter().all(|byte| *byte == 0));
+        }
+        let address = AlignedBuf::recycled(20_000).into_bytes().as_ptr();
+        assert_eq!(AlignedBuf::recycled(17_000).as_ptr(), address);
+    }
+
+    #[test]
+    fn a_thread_keeps_no_more_than_its_bound() {
+        let many: Vec<_> = (0..20).map(|_| AlignedBuf::recycled(1 << 19)).collect();
+        drop(many);
+        KEPT.with_borrow(|kept| assert!(kept.bytes > 0 && kept.bytes <= KEPT_BYTES));
     }
 
     #[test]

@@ -335,7 +335,7 @@ impl LiveStripe {
         let (send, receive) = oneshot::channel();
         self.span.submit(Request::Read {
             offset: from,
-            buf: AlignedBuf::zeroed(usize::try_from(to - from).unwrap_or(0)),
+            buf: AlignedBuf::recycled(usize::try_from(to - from).unwrap_or(0)),
             // Who no longer waits for the answer has no need of it.
             done: Box::new(move |outcome| drop(send.send(outcome))),
         });
