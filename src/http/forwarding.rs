@@ -6,6 +6,7 @@ use ::http::header::{
     TRANSFER_ENCODING, VIA,
 };
 use ::http::{HeaderMap, Method, Version};
+use std::fmt::{self, Display};
 use std::net::IpAddr;
 
 /// The client's address as ATS passes it on; only ever ours.
@@ -107,16 +108,20 @@ impl ViaIdentity {
     /// `version` is that of the response as received, and `detail` is empty or
     /// such as `[uScMsSf]`.
     #[must_use]
-    pub fn response_member(&self, version: Version, detail: &str) -> String {
+    pub fn response_member(&self, version: Version, detail: &str) -> impl Display {
         let Self { alias, product, .. } = self;
         let space = if detail.is_empty() { "" } else { " " };
-        format!("{} {alias} ({product}{space}{detail})", protocol(version))
+        let version = protocol(version);
+        fmt::from_fn(move |out| write!(out, "{version} {alias} ({product}{space}{detail})"))
     }
 
     /// How many times the request went through this very process before
     /// (RFC 9110 7.6.3): more than 0 is a loop.
     #[must_use]
     pub fn passes(&self, headers: &HeaderMap) -> usize {
+        if !headers.contains_key(VIA) {
+            return 0;
+        }
         let mark = format!("[{}]", self.uuid);
         let lines = headers.get_all(VIA).iter();
         lines
@@ -186,12 +191,7 @@ pub enum MaxForwards {
 /// Honours Max-Forwards of TRACE and OPTIONS; of other methods, and where it is
 /// no number, it does not count.
 pub fn max_forwards(method: &Method, headers: &mut HeaderMap) -> MaxForwards {
-    if *method != Method::TRACE && *method != Method::OPTIONS {
-        return MaxForwards::Forward;
-    }
-    let value = headers.get(MAX_FORWARDS).and_then(|v| v.to_str().ok());
-    let digits = value.filter(|v| v.bytes().all(|b| b.is_ascii_digit()));
-    match digits.and_then(|v| v.parse::<u32>().ok()) {
+    match hops_left(method, headers) {
         None => MaxForwards::Forward,
         Some(0) => MaxForwards::Answer,
         Some(left) => {
@@ -199,6 +199,21 @@ pub fn max_forwards(method: &Method, headers: &mut HeaderMap) -> MaxForwards {
             MaxForwards::Forward
         }
     }
+}
+
+/// Whether [`max_forwards`] would say [`MaxForwards::Answer`].
+#[must_use]
+pub fn ends_here(method: &Method, headers: &HeaderMap) -> bool {
+    hops_left(method, headers) == Some(0)
+}
+
+fn hops_left(method: &Method, headers: &HeaderMap) -> Option<u32> {
+    if *method != Method::TRACE && *method != Method::OPTIONS {
+        return None;
+    }
+    let value = headers.get(MAX_FORWARDS)?.to_str().ok()?;
+    let digits = Some(value).filter(|v| v.bytes().all(|b| b.is_ascii_digit()));
+    digits?.parse().ok()
 }
 
 /// The lines of a field as one value.
@@ -292,11 +307,12 @@ mod tests {
         };
         assert_eq!(other.passes(&map), 0);
         assert_eq!(
-            us.response_member(Version::HTTP_10, ""),
+            us.response_member(Version::HTTP_10, "").to_string(),
             "1.0 edge1 (Strata/0.1.0)"
         );
         let detail = us.response_member(Version::HTTP_11, "[uScHs]");
-        assert_eq!(detail, "1.1 edge1 (Strata/0.1.0 [uScHs])");
+        let expected = "1.1 edge1 (Strata/0.1.0 [uScHs])";
+        assert_eq!(detail.to_string(), expected);
     }
 
     #[test]

@@ -11,7 +11,9 @@
 use crate::base::scheme::Scheme;
 use ::http::header::HOST;
 use ::http::{HeaderMap, Method, Version};
+use std::fmt::Write;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 /// The longest host name, in bytes.
 const MAX_HOST: usize = 255;
@@ -103,10 +105,10 @@ impl Target {
 /// An absolute http or https URL: the effective URL of a request.
 ///
 /// Scheme and host are in lower case, a default port is left out of the text,
-/// path and query are byte for byte as received.
+/// path and query are byte for byte as received. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestUrl {
-    text: String,
+    text: Arc<str>,
     scheme: Scheme,
     port: u16,
     host_end: usize,
@@ -137,8 +139,8 @@ impl RequestUrl {
         text.push_str(&authority.host);
         let host_end = text.len();
         if authority.port != scheme.default_port() {
-            text.push(':');
-            text.push_str(&authority.port.to_string());
+            let written = write!(text, ":{}", authority.port);
+            written.expect("writing to a String can't fail");
         }
         let path_start = text.len();
         if !rest.starts_with('/') {
@@ -151,7 +153,7 @@ impl RequestUrl {
             .position(|b| b == b'?')
             .map(|at| path_start + at + 1);
         Self {
-            text,
+            text: text.into(),
             scheme,
             port: authority.port,
             host_end,
@@ -164,6 +166,12 @@ impl RequestUrl {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The same text, shared.
+    #[must_use]
+    pub fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
     }
 
     /// `http` or `https`.

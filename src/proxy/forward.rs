@@ -49,7 +49,7 @@ pub(super) fn address_of(host: &str) -> Option<IpAddr> {
 pub(super) fn target_of(url: &RequestUrl) -> TargetUrl {
     TargetUrl {
         scheme: url.scheme_kind(),
-        host: url.host().to_owned(),
+        host: url.host().into(),
         port: url.port(),
         path_and_query: url.path_and_query().to_owned(),
     }

@@ -78,7 +78,7 @@ fn add_server(routed: &Routed, fields: &mut HeaderMap) {
 fn add_via(ctx: &WorkerContext, routed: &Routed, version: Version, fields: &mut HeaderMap) {
     if routed.snapshot.records.http_insert_response_via_str != 0 {
         let member = ctx.shared.identity.response_member(version, "");
-        forwarding::append_member(fields, &VIA, &member);
+        forwarding::append_member(fields, &VIA, &member.to_string());
     }
 }
 

@@ -10,7 +10,7 @@ use super::routed::{Mode, Routed};
 use super::snapshot::Snapshot;
 use crate::base::clock::{MonoTime, WallTime};
 use crate::config::remap::Plugin;
-use crate::http::forwarding::{self, MaxForwards, ViaIdentity};
+use crate::http::forwarding::{self, ViaIdentity};
 use crate::http::target::{Authority, RequestUrl, Target};
 use crate::remap::{Client, CompiledRule, Found, TargetUrl};
 use http::{Method, StatusCode};
@@ -125,7 +125,7 @@ impl Router<'_> {
         } else {
             Place::Server {
                 scheme: target.scheme.as_str(),
-                host: target.host.as_str().into(),
+                host: Arc::clone(&target.host),
                 port: target.port,
             }
         };
@@ -197,8 +197,7 @@ impl Router<'_> {
         if head.method.as_str() == "PUSH" {
             return Step::Answer(Answer::AccessDenied);
         }
-        let ends_here = forwarding::max_forwards(&head.method, &mut head.headers.clone());
-        if ends_here == MaxForwards::Answer {
+        if forwarding::ends_here(&head.method, &head.headers) {
             return if head.method == Method::TRACE {
                 Step::Echo(Box::new(head))
             } else {
@@ -215,15 +214,9 @@ impl Router<'_> {
     }
 
     fn routed(&self, head: RequestHead, url: RequestUrl, aim: Aim) -> Routed {
-        let pristine = self.snapshot.records.url_remap_pristine_host_hdr != 0;
         let guard = match aim.mode {
             Mode::Reverse => None,
             Mode::Forward => Some(self.guard(&head.method, aim.target.port)),
-        };
-        let host = if pristine {
-            url.authority().to_owned()
-        } else {
-            aim.target.authority()
         };
         let key = cache_key(&self.snapshot.records, &url, &aim.target);
         Routed {
@@ -237,7 +230,6 @@ impl Router<'_> {
                 path_and_query: aim.target.path_and_query,
                 guard,
             },
-            host,
             key,
             wall: self.arrival.wall,
             mono: self.arrival.mono,

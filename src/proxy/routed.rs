@@ -1,7 +1,7 @@
 //! A request that is to be carried out: who asks, for what, of whom.
 
 use super::h1::RequestHead;
-use super::origin::Upstream;
+use super::origin::{Place, Upstream};
 use super::peer::Peer;
 use super::snapshot::Snapshot;
 use crate::base::clock::{MonoTime, WallTime};
@@ -10,6 +10,7 @@ use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
 use crate::http::target::RequestUrl;
 use http::header::{EXPECT, HOST, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Response fields that hold URLs, which reverse_map rules rewrite.
@@ -44,8 +45,6 @@ pub struct Routed {
     pub url: RequestUrl,
     /// Where the request goes, and who judges the address.
     pub upstream: Upstream,
-    /// What the origin's Host field says.
-    pub host: String,
     /// What the response is stored by: the client's URL when it keeps its Host
     /// (`pristine_host_hdr` 1), else the origin's.
     pub key: CacheKey,
@@ -66,7 +65,7 @@ impl Routed {
         forwarding::remove_hop_by_hop(&mut fields);
         fields.remove(EXPECT);
         forwarding::max_forwards(&self.head.method, &mut fields);
-        if let Ok(host) = HeaderValue::from_str(&self.host) {
+        if let Ok(host) = HeaderValue::from_str(&self.host()) {
             fields.insert(HOST, host);
         }
         set_client_ip(&mut fields, records.http_insert_client_ip, &self.peer);
@@ -80,6 +79,18 @@ impl Routed {
         fields
     }
 
+    /// What the origin's Host field says: the client's own Host with
+    /// `pristine_host_hdr` 1, else the origin.
+    fn host(&self) -> Cow<'_, str> {
+        let records = &self.snapshot.records;
+        match &self.upstream.place {
+            Place::Server { scheme, host, port } if records.url_remap_pristine_host_hdr == 0 => {
+                authority(scheme, host, *port)
+            }
+            Place::Server { .. } | Place::Generator => self.url.authority().into(),
+        }
+    }
+
     /// Puts the client's names for the origin's URLs into a response
     /// (reverse_map rules).
     pub fn rewrite_urls(&self, fields: &mut HeaderMap) {
@@ -90,6 +101,14 @@ impl Routed {
                 fields.insert(name, value);
             }
         }
+    }
+}
+
+/// Host, with the port unless it is the scheme's own.
+fn authority<'h>(scheme: &str, host: &'h str, port: u16) -> Cow<'h, str> {
+    match (scheme, port) {
+        ("http", 80) | ("https", 443) => host.into(),
+        _ => format!("{host}:{port}").into(),
     }
 }
 

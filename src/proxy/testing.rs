@@ -177,7 +177,6 @@ impl Proxy {
             peer: Peer::new(at, at),
             snapshot: self.ctx.shared.snapshot.load_full(),
             mode: Mode::Reverse,
-            host: url.authority().to_owned(),
             key: CacheKey::of_url(url.as_str().to_owned()),
             url,
             upstream,

@@ -84,7 +84,7 @@ struct Asked {
     mono: MonoTime,
     client: IpAddr,
     method: Option<Method>,
-    url: Option<String>,
+    url: Option<Arc<str>>,
     is_conditional: bool,
 }
 
@@ -150,12 +150,10 @@ impl Asked {
 }
 
 /// The URL as the log has it; `host:port` of CONNECT.
-fn shown(target: &Target) -> String {
+fn shown(target: &Target) -> Arc<str> {
     match target {
-        Target::Authority(authority) => format!("{}:{}", authority.host, authority.port),
-        Target::Origin(url) | Target::Absolute(url) | Target::Asterisk(url) => {
-            url.as_str().to_owned()
-        }
+        Target::Authority(authority) => format!("{}:{}", authority.host, authority.port).into(),
+        Target::Origin(url) | Target::Absolute(url) | Target::Asterisk(url) => url.shared_text(),
     }
 }
 

@@ -4,6 +4,7 @@ use super::target::TargetUrl;
 use crate::config::remap::{FromUrl, HostPart, Rule, ToUrl, is_host};
 use crate::http::target::RequestUrl;
 use regex::bytes::Regex;
+use std::sync::Arc;
 
 /// The URL that `rule` makes of `url`, which it takes. `pattern` is the
 /// rule's compiled host pattern, if it has one. None if captures make a host
@@ -17,9 +18,9 @@ pub(super) fn target(rule: &Rule, pattern: Option<&Regex>, url: &RequestUrl) -> 
     })
 }
 
-fn host(parts: &[HostPart], pattern: Option<&Regex>, asked: &str) -> Option<String> {
+fn host(parts: &[HostPart], pattern: Option<&Regex>, asked: &str) -> Option<Arc<str>> {
     if let [HostPart::Text(host)] = parts {
-        return Some(host.clone());
+        return Some(Arc::clone(host));
     }
     let captures = pattern?.captures(asked.as_bytes())?;
     let mut host = String::with_capacity(asked.len());
@@ -34,7 +35,7 @@ fn host(parts: &[HostPart], pattern: Option<&Regex>, asked: &str) -> Option<Stri
             }
         }
     }
-    is_host(&host).then_some(host)
+    is_host(&host).then(|| host.into())
 }
 
 /// Where the client names the host and the rule no port, the client names

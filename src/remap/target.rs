@@ -1,6 +1,7 @@
 //! Where a rule sends a request, and the switches of the rule language.
 
 use crate::base::scheme::Scheme;
+use std::sync::Arc;
 
 /// Where we differ from ATS on purpose; each has a record to get ATS's way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct TargetUrl {
     /// How to talk to the origin.
     pub scheme: Scheme,
     /// In lower case; an IPv6 address in brackets.
-    pub host: String,
+    pub host: Arc<str>,
     /// Always known: written, kept from the request, or the scheme's.
     pub port: u16,
     /// Begins with `/`; the query follows a `?` as received.
@@ -48,22 +49,20 @@ pub struct TargetUrl {
 }
 
 impl TargetUrl {
-    /// Host, with the port unless it is the scheme's own: what a Host field
-    /// says.
-    #[must_use]
-    pub fn authority(&self) -> String {
-        if self.port == self.scheme.default_port() {
-            self.host.clone()
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
-    }
-
-    /// The whole URL as text.
+    /// The whole URL as text; the port shows unless it is the scheme's own.
     #[must_use]
     pub fn to_url(&self) -> String {
+        let Self {
+            host,
+            port,
+            path_and_query,
+            ..
+        } = self;
         let scheme = self.scheme.as_str();
-        format!("{scheme}://{}{}", self.authority(), self.path_and_query)
+        if *port == self.scheme.default_port() {
+            return format!("{scheme}://{host}{path_and_query}");
+        }
+        format!("{scheme}://{host}:{port}{path_and_query}")
     }
 }
 

@@ -101,7 +101,7 @@ pub(super) fn parse_to(word: &Word<'_>, captures: Option<usize>) -> Result<ToUrl
     let (host, port) = host_and_port(authority)?;
     let host = match captures {
         Some(captures) if host.text.contains('$') => host_parts(host, captures)?,
-        Some(_) | None => vec![HostPart::Text(exact_host(host)?)],
+        Some(_) | None => vec![HostPart::Text(exact_host(host)?.into())],
     };
     Ok(ToUrl {
         scheme,
@@ -345,7 +345,7 @@ fn host_parts(host: Piece<'_, '_>, captures: usize) -> Result<Vec<HostPart>, Con
 fn push_text(parts: &mut Vec<HostPart>, text: Piece<'_, '_>) -> Result<(), ConfigError> {
     host_letters(text)?;
     if !text.text.is_empty() {
-        parts.push(HostPart::Text(text.text.to_ascii_lowercase()));
+        parts.push(HostPart::Text(text.text.to_ascii_lowercase().into()));
     }
     Ok(())
 }

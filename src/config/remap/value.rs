@@ -102,7 +102,7 @@ impl ToUrl {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPart {
     /// These letters, in lower case.
-    Text(String),
+    Text(Arc<str>),
     /// What the capture group of this number matched; 0 is the whole match.
     Capture(u8),
 }

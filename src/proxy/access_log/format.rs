@@ -151,10 +151,10 @@ impl Line<'_> {
         if text.is_empty() {
             return self.write_str("-");
         }
-        for byte in text {
-            match byte {
-                b'!'..=b'~' => self.0.push(*byte),
-                _ => write!(self, "%{byte:02X}")?,
+        for run in text.chunk_by(|a, b| a.is_ascii_graphic() && b.is_ascii_graphic()) {
+            match run {
+                [byte] if !byte.is_ascii_graphic() => write!(self, "%{byte:02X}")?,
+                _ => self.0.extend_from_slice(run),
             }
         }
         Ok(())

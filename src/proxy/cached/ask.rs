@@ -148,7 +148,7 @@ impl Cached<'_> {
 
     fn asking(&self, found: Found, plan: Plan) -> Asking {
         let mut job = Job::of(self.ctx, self.routed, self.cache, self.asked);
-        let stale = Stale::of(&found);
+        let stale = Stale::of(&found, self.routed);
         job.marker = found.marker;
         let body = found.held.ok().map(|held| held.body);
         Asking {
@@ -439,7 +439,7 @@ impl Cached<'_> {
         };
         let mut job = Job::of(self.ctx, self.routed, self.cache, self.asked);
         job.marker.clone_from(&found.marker);
-        let stale = Stale::of(found);
+        let stale = Stale::of(found, self.routed);
         tokio::task::spawn_local(async move {
             let fetched = lead::lead(&job, writer, (stale.as_ref(), Conditions::Strip), None);
             drop(fetched.await);

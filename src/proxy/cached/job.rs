@@ -94,11 +94,11 @@ pub(super) struct Stale {
 
 impl Stale {
     /// What was found, if anything was.
-    pub(super) fn of(found: &Found) -> Option<Self> {
+    pub(super) fn of(found: &Found, routed: &Routed) -> Option<Self> {
         let held = found.held.as_ref().ok()?;
         Some(Self {
             head: held.head.clone(),
-            at: held.stale.clone(),
+            at: held.stale(routed),
         })
     }
 }

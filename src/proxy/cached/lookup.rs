@@ -19,7 +19,7 @@ impl Found {
     pub(super) fn key(&self, routed: &Routed) -> CacheKey {
         let rule = routed.snapshot.policy.normalize_accept_encoding;
         match (&self.held, &self.marker) {
-            (Ok(held), _) => held.stale.key.clone(),
+            (Ok(held), _) => held.stale(routed).key,
             (Err(_), Some(marker)) => marker.alternate(&routed.key, &routed.head.headers, rule),
             (Err(_), None) => routed.key.clone(),
         }
@@ -32,7 +32,19 @@ pub(super) struct Held {
     pub(super) body: BodyReader,
     pub(super) tier: Tier,
     pub(super) suspect: bool,
-    pub(super) stale: StaleRef,
+    copy: CopyRef,
+    /// The key it was read by, where the URL's responses vary.
+    pub(super) alternate: Option<CacheKey>,
+}
+
+impl Held {
+    /// What a revalidation needs to know of it.
+    pub(super) fn stale(&self, routed: &Routed) -> StaleRef {
+        StaleRef {
+            copy: self.copy.clone(),
+            key: self.alternate.as_ref().unwrap_or(&routed.key).clone(),
+        }
+    }
 }
 
 /// What a revalidation needs to know of it.
@@ -51,7 +63,7 @@ pub(super) async fn look_up(cache: &Cache, routed: &Routed) -> Found {
         Err(miss) => return nothing(miss, None),
     };
     if hit.kind == ObjectKind::Object {
-        let held = held(hit, routed.key.clone());
+        let held = held(hit, None);
         return Found { held, marker: None };
     }
     let Some(marker) = Marker::parse(&hit.meta) else {
@@ -61,7 +73,7 @@ pub(super) async fn look_up(cache: &Cache, routed: &Routed) -> Found {
     let key = marker.alternate(&routed.key, &routed.head.headers, rule);
     match read(cache, &key).await {
         Ok(hit) => Found {
-            held: held(hit, key),
+            held: held(hit, Some(key)),
             marker: Some(marker),
         },
         Err(miss) => nothing(miss, Some(marker)),
@@ -81,16 +93,14 @@ async fn read(cache: &Cache, key: &CacheKey) -> Result<Hit, Miss> {
 }
 
 /// A head of another version, or a damaged one, is a miss.
-fn held(hit: Hit, key: CacheKey) -> Result<Held, Miss> {
+fn held(hit: Hit, alternate: Option<CacheKey>) -> Result<Held, Miss> {
     let head = StoredHead::parse(hit.meta).map_err(|_| Miss::ReadError)?;
     Ok(Held {
         head,
         body: hit.body,
         tier: hit.tier,
         suspect: hit.suspect,
-        stale: StaleRef {
-            copy: hit.copy,
-            key,
-        },
+        copy: hit.copy,
+        alternate,
     })
 }

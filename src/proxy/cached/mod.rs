@@ -220,11 +220,12 @@ impl Cached<'_> {
             return Step::Again;
         };
         let status = hit_status(&held, self.routed);
-        let copy = Copy::new(&held.head, held.body, &held.stale.key);
+        let key = held.alternate.as_ref().unwrap_or(&self.routed.key);
+        let copy = Copy::new(&held.head, held.body, key);
         match self.serve_held(copy, (outcome, status), reply).await {
             Ok(ended) => Step::Ended(ended),
             Err(_) => {
-                self.cache.remove(&held.stale.key);
+                self.cache.remove(key);
                 let found = Found {
                     held: Err(Miss::ReadError),
                     marker,

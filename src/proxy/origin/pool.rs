@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The server a connection belongs to: its name and port.
-pub(super) type ServerKey = (Box<str>, u16);
+pub(super) type ServerKey = (Arc<str>, u16);
 
 /// Connections open over all threads; those to each server are kept apart only
 /// while `per_server.connection.max` limits them.

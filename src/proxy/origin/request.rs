@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
@@ -24,7 +25,7 @@ pub enum Place {
         /// `http`; others are refused by name.
         scheme: &'static str,
         /// The name or address, in URL form, lower-case.
-        host: Box<str>,
+        host: Arc<str>,
         /// The port.
         port: u16,
     },

@@ -69,7 +69,7 @@ fn rule() -> impl Strategy<Value = Rule> {
 fn target(number: usize) -> ToUrl {
     ToUrl {
         scheme: Scheme::Http,
-        host: vec![HostPart::Text(format!("o{number}"))],
+        host: vec![HostPart::Text(format!("o{number}").into())],
         port: None,
         path: String::new(),
     }
@@ -184,7 +184,7 @@ fn scan(rules: &[Rule], asked: &Asked, options: RemapOptions) -> Option<usize> {
 
 fn number(found: &Found<'_>) -> Option<usize> {
     let host = match found {
-        Found::Map { target, .. } => target.host.clone(),
+        Found::Map { target, .. } => target.host.to_string(),
         Found::Redirect { location, .. } => location.split('/').nth(2)?.to_owned(),
         Found::None => return None,
     };
