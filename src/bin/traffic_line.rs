@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use strata::mgmt::client::{self, CallError};
 use strata::mgmt::paths;
-use strata::mgmt::rpc::Call;
+use strata::mgmt::rpc::{Call, FaultKind};
 
 /// Ask a running server, or tell it something.
 #[derive(Debug, Parser)]
@@ -155,7 +155,9 @@ fn fail(args: &Args, error: &CallError) -> ExitCode {
         for finding in fault.findings() {
             eprintln!("{finding}");
         }
-        if args.set_var.is_some() {
+        // Refused without findings, it was not for the name or the value.
+        let sound = fault.code == FaultKind::Refused.code() && fault.findings().next().is_none();
+        if args.set_var.is_some() && !sound {
             eprintln!("Please correct your variable name and|or value");
         }
     }

@@ -36,7 +36,10 @@ pub enum SetFailure {
     #[error("with this value the configuration has errors")]
     Refused(Findings),
     /// records.config could not be rewritten; the running value is the old.
-    #[error("records.config can't be rewritten: {0}")]
+    #[error(
+        "records.config can't be rewritten: {0}; nothing has changed. \
+             The server's user must be able to write the file and its directory"
+    )]
     Write(#[from] std::io::Error),
 }
 

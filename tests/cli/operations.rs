@@ -249,6 +249,13 @@ fn root_is_given_up_and_the_state_is_usable_again() {
         );
         assert_eq!(hits(&server), if round == 0 { 0 } else { OBJECTS });
         assert_eq!(config.line(&["-x"]).ok(), "");
+        let record = "proxy.config.cache.ram_cache_cutoff";
+        let refused = config.line(&["-s", record, "-v", "40"]);
+        assert_eq!(refused.code(), 1, "root's file is not nobody's to write");
+        let said = refused.err();
+        assert!(said.contains("nothing has changed"), "{said}");
+        assert!(!said.contains("Please correct"), "{said}");
+        assert_eq!(config.line(&["-r", record]).ok(), "4194304\n");
         stop(server);
     }
 }
