@@ -248,20 +248,20 @@ fn put(text: &mut String, title: &str, value: &Value) {
 }
 
 fn spans_text(result: &Value) -> String {
-    let mut text = String::new();
-    for span in rows(&result["spans"]) {
-        let words = [
-            "path",
-            "tier",
-            "state",
-            "bytes_used",
-            "bytes_total",
-            "errors",
-        ];
-        let words = words.map(|key| shown(&span[key]));
-        writeln!(text, "{}", words.join(" ")).expect("a String takes all writes");
+    rows(&result["spans"]).map(span_line).collect()
+}
+
+/// `PATH tier=fast state=online bytes_used=… bytes_total=… errors=0`, and why
+/// a span was refused.
+fn span_line(span: &Value) -> String {
+    let mut line = shown(&span["path"]);
+    for key in ["tier", "state", "bytes_used", "bytes_total", "errors"] {
+        line += &format!(" {key}={}", shown(&span[key]));
     }
-    text
+    if !span["reason"].is_null() {
+        line += &format!(" reason={}", shown(&span["reason"]));
+    }
+    line + "\n"
 }
 
 fn purge_text(result: &Value) -> String {

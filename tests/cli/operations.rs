@@ -81,7 +81,11 @@ fn a_line_removed_or_a_device_gone_loses_only_what_it_held() {
     assert_eq!(hits(&server), OBJECTS);
     let list = config.ctl(&["storage", "list"]).ok();
     assert!(
-        list.contains("/nonexistent/disk") && list.contains("refused"),
+        list.contains("/nonexistent/disk tier=- state=refused") && list.contains(" reason="),
+        "{list}"
+    );
+    assert!(
+        list.contains("one tier=fast state=online bytes_used="),
         "{list}"
     );
     let offline = config
