@@ -19,6 +19,10 @@ fn device_site(device: &LoopDevice, origin: u16) -> Site {
 }
 
 #[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 fn a_raw_device_keeps_all_through_stop_kill_and_renumbering() {
     let device = LoopDevice::zeroed(DEVICE_BYTES);
     let jtest = Jtest {
@@ -49,6 +53,10 @@ fn a_raw_device_keeps_all_through_stop_kill_and_renumbering() {
 }
 
 #[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 fn a_device_with_a_file_system_is_refused_by_name_and_left_as_it_was() {
     let device = LoopDevice::zeroed(64 << 20);
     device.make_ext4();

@@ -31,6 +31,10 @@ fn set_cutoff(site: &Site, bytes: &str) {
 }
 
 #[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 fn the_seed_scenario_hits_where_its_cutoff_says() {
     let device = LoopDevice::zeroed(256 << 20);
     let jtest = Jtest {

@@ -11,7 +11,6 @@
 
 mod damage;
 mod history;
-#[cfg(feature = "devices")]
 #[expect(dead_code, reason = "the tests of devices use the rest of it")]
 #[path = "../support/loop_device.rs"]
 mod loop_device;
@@ -34,8 +33,11 @@ fn a_killed_cache_loses_nothing_written_and_brings_nothing_back() {
     kill_and_check(dir.path());
 }
 
-#[cfg(feature = "devices")]
 #[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 fn a_killed_cache_on_raw_devices_loses_nothing_and_brings_nothing_back() {
     let dir = tempfile::tempdir().unwrap();
     let devices = writer::SPANS.map(|span| {

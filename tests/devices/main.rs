@@ -84,6 +84,10 @@ async fn holds(cache: &Cache, n: usize) -> bool {
 }
 
 #[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 async fn a_raw_device_keeps_its_objects_under_another_loop_number() {
     let dir = tempfile::tempdir().unwrap();
     let device = LoopDevice::zeroed(SIZE);
@@ -111,6 +115,10 @@ async fn a_raw_device_keeps_its_objects_under_another_loop_number() {
 }
 
 #[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
     let dir = tempfile::tempdir().unwrap();
     let device = LoopDevice::zeroed(SIZE);
@@ -133,6 +141,10 @@ async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
 }
 
 #[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 async fn a_mounted_device_is_refused_though_it_were_ours_to_take() {
     let dir = tempfile::tempdir().unwrap();
     let device = LoopDevice::zeroed(SIZE);
@@ -149,6 +161,10 @@ async fn a_mounted_device_is_refused_though_it_were_ours_to_take() {
 }
 
 #[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 async fn a_device_is_taken_over_by_force_and_then_taken_into_use() {
     let dir = tempfile::tempdir().unwrap();
     let device = LoopDevice::zeroed(SIZE);
