@@ -15,6 +15,7 @@ pub mod ports;
 pub mod records;
 pub mod remap;
 pub mod storage;
+pub mod unheeded;
 pub mod yaml;
 
 pub use error::{ConfigError, Findings};

@@ -72,7 +72,21 @@ impl Reader {
         self.digests.into_inner()
     }
 
+    /// The bytes of a file whose changes no reload tells of; `None` if there
+    /// is none that can be read.
+    #[must_use]
+    pub fn glance(&self, name: &str) -> Option<Vec<u8>> {
+        self.bounded(name).ok()
+    }
+
     fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
+        let bytes = self.bounded(name)?;
+        let digest = xxh3_64(&bytes);
+        self.digests.borrow_mut().insert(name.to_owned(), digest);
+        Ok(bytes)
+    }
+
+    fn bounded(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let file = File::open(self.path(name))?;
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -80,8 +94,6 @@ impl Reader {
             let what = format!("larger than {FILE_BYTES_MAX} bytes");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
         }
-        let digest = xxh3_64(&bytes);
-        self.digests.borrow_mut().insert(name.to_owned(), digest);
         Ok(bytes)
     }
 

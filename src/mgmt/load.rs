@@ -10,6 +10,7 @@ use crate::config::ports::PortList;
 use crate::config::records::{Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
 use crate::config::storage::{StorageFile, Tier};
+use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
 use crate::proxy::snapshot::SnapshotParts;
@@ -84,6 +85,7 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
     let ip_allow = read_ip_allow(&reader, &records.cache_ip_allow_filename, &mut found);
     let storage = read_storage(&reader, &records, &records_file, &mut found);
+    found.warnings.extend(unheeded_files(&reader));
     let mut loaded = Loaded {
         records,
         records_file,
@@ -179,6 +181,13 @@ fn read_ip_allow(reader: &Reader, name: &str, found: &mut Findings) -> IpAllowFi
         found.warnings.push(start_of(name).error("", what));
     }
     rules.unwrap_or_else(IpAllowFile::built_in)
+}
+
+/// A warning for each file of ATS that is there, says something and has no
+/// effect.
+fn unheeded_files(reader: &Reader) -> impl Iterator<Item = ConfigError> {
+    let names = UNHEEDED_FILES.into_iter();
+    names.filter_map(|name| unheeded(name, &reader.glance(name)?))
 }
 
 /// Where what is missing would stand.
@@ -375,6 +384,22 @@ mod tests {
         let warning = loaded.warnings.last().unwrap().to_string();
         assert!(warning.starts_with("storage.config:2:1: "), "{warning}");
         assert!(warning.contains("promotion"), "{warning}");
+    }
+
+    #[test]
+    fn files_of_ats_that_have_no_effect_are_named_and_are_no_change() {
+        let yaml = "# shipped\nlogging:\n  formats: []\n";
+        let (_dir, source) = source(&[
+            ("remap.config", ""),
+            ("volume.config", "# none\n"),
+            ("parent.config", "dest_domain=. parent=\"a:80\"\n"),
+            ("logging.yaml", yaml),
+        ]);
+        let loaded = load(&source, &Running::new()).unwrap();
+        let warned = loaded.warnings.iter().filter(|w| w.what.contains("of ATS"));
+        let warned: Vec<_> = warned.map(|w| (&*w.file, w.line)).collect();
+        assert_eq!(warned, [("logging.yaml", 2), ("parent.config", 1)]);
+        assert!(!loaded.digests.contains_key("parent.config"));
     }
 
     #[test]

@@ -76,6 +76,25 @@ fn good_files_verify_without_a_trace() {
 }
 
 #[test]
+fn rules_in_files_without_an_effect_are_told_of_by_name() {
+    let config = Config::new("");
+    config.write(
+        "volume.config",
+        "# shipped\nvolume=1 scheme=http size=50%\n",
+    );
+    config.write("hosting.config", "# shipped\n");
+    let server = env!("CARGO_BIN_EXE_traffic_server");
+    let said = config.run(server, &["-C", "verify_config"]).ok();
+    let told = "warning: volume.config:2:1: this file of ATS is not supported yet";
+    assert_eq!(said.matches(told).count(), 1, "{said}");
+    assert!(!said.contains("hosting.config"), "{said}");
+    let _server = config.start();
+    let said = config.ctl(&["config", "reload"]).ok();
+    assert_eq!(said.matches(told).count(), 1, "{said}");
+    assert!(!said.contains("in force: volume.config"), "{said}");
+}
+
+#[test]
 fn a_drained_server_refuses_connections_and_still_answers_operators() {
     let config = Config::new("");
     let server = config.start();
