@@ -1,9 +1,10 @@
 //! Block devices: exclusive, direct, their sizes asked of the kernel.
 
-use super::open::{Handle, OpenRequest, refused};
+use super::open::{Handle, OpenRequest, refused, server_user};
 use super::{DeviceGeometry, OpenError, ioctl};
 use nix::errno::Errno;
 use nix::libc::{O_DIRECT, O_EXCL};
+use nix::unistd::{Uid, geteuid};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -49,8 +50,6 @@ fn geometry(file: &File, request: &OpenRequest) -> nix::Result<DeviceGeometry> {
 
 fn cure(request: &OpenRequest, errno: Errno) -> String {
     let path = request.path.display();
-    let name = request.path.file_name().unwrap_or_default();
-    let name = name.to_string_lossy();
     if errno == Errno::EBUSY {
         return format!(
             "it is mounted, part of a volume group, or listed twice: unmount it, \
@@ -58,10 +57,38 @@ fn cure(request: &OpenRequest, errno: Errno) -> String {
         );
     }
     if matches!(errno, Errno::EACCES | Errno::EPERM) {
-        return format!(
-            "chown it to the server's user, for good by a udev rule: \
-             KERNEL==\"{name}\", OWNER=\"tserver\", MODE=\"0660\""
-        );
+        return cure_rights(request, geteuid());
     }
     "see the kernel's log".to_owned()
+}
+
+/// A disk's owner is lost at the next boot, but for a rule of udev.
+fn cure_rights(request: &OpenRequest, uid: Uid) -> String {
+    let path = request.path.display();
+    if uid.is_root() {
+        return format!("root may not either: a container must be given {path}");
+    }
+    let user = server_user(uid);
+    format!(
+        "chown {user} {path}, and for good a line with OWNER=\"{user}\" as in \
+         etc/udev/51-strata.rules"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_disk_without_rights_is_to_be_given_to_the_user_in_force() {
+        let request = OpenRequest::at(Path::new("/dev/sdb"));
+        let text = cure_rights(&request, Uid::from_raw(4_000_000));
+        assert_eq!(
+            text,
+            "chown 4000000 /dev/sdb, and for good a line with OWNER=\"4000000\" \
+             as in etc/udev/51-strata.rules"
+        );
+        assert!(cure_rights(&request, Uid::from_raw(0)).contains("container"));
+    }
 }

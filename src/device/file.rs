@@ -1,10 +1,11 @@
 //! Files: created at their full size, locked, direct where possible.
 
-use super::open::{Handle, OpenRequest, refused};
+use super::open::{Handle, OpenRequest, refused, server_user};
 use super::{DeviceGeometry, OpenError};
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
 use nix::libc::O_DIRECT;
+use nix::unistd::geteuid;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -90,7 +91,8 @@ fn failed(request: &OpenRequest, error: &io::Error) -> OpenError {
     let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
     let path = request.path.display();
     let cure = if matches!(errno, Errno::EACCES | Errno::EPERM) {
-        format!("chown {path} to the server's user, and let it enter the directory")
+        let user = server_user(geteuid());
+        format!("chown {user} {path}, and let {user} enter and write the directory")
     } else if errno == Errno::ENOENT {
         "make its directory".to_owned()
     } else {

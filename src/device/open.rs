@@ -2,6 +2,7 @@
 
 use super::{Device, DeviceGeometry, OpenError, PoolDevice, block, file};
 use nix::errno::Errno;
+use nix::unistd::{Uid, User, geteuid};
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -119,12 +120,21 @@ fn from_io(path: &Path, error: &std::io::Error, what: &str) -> OpenError {
     refused(path, errno, what.to_owned())
 }
 
+/// The name of a user, such as the one that the server became; its number if
+/// it has none.
+pub(super) fn server_user(uid: Uid) -> String {
+    match User::from_uid(uid) {
+        Ok(Some(user)) => user.name,
+        Ok(None) | Err(_) => uid.to_string(),
+    }
+}
+
 /// A refusal by the system, with who we are.
 pub(super) fn refused(path: &Path, errno: Errno, cure: String) -> OpenError {
     OpenError::Refused {
         path: path.to_owned(),
         errno,
-        uid: nix::unistd::geteuid().as_raw(),
+        uid: geteuid().as_raw(),
         cure,
     }
 }
