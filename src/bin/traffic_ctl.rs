@@ -4,11 +4,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use strata::mgmt::client::{self, CallError};
 use strata::mgmt::paths;
-use strata::mgmt::rpc::{Call, Fault};
+use strata::mgmt::rpc::{Call, Fault, FaultKind};
+use strata::server::{self, Options};
 
 /// Exit code when the server refuses, as traffic_ctl 9 has it.
 const REFUSED: u8 = 2;
@@ -109,7 +110,7 @@ enum Storage {
     Offline { path: String },
     /// Put a span in use again
     Online { path: String },
-    /// Format a span, whose objects are lost
+    /// Format a span, whose objects are lost; also without a server
     Init {
         path: String,
         /// Even if something else lies on it
@@ -167,7 +168,27 @@ fn storage_request(command: &Storage) -> (&'static str, Value) {
 fn call(args: &Args) -> Result<Value, CallError> {
     let (method, params) = request(&args.command);
     let dir = paths::config_dir_here(args.config.clone());
-    client::call(&paths::socket_path(&dir), &Call::new(method, params))
+    let answer = client::call(&paths::socket_path(&dir), &Call::new(method, params));
+    match (&args.command, answer) {
+        (Command::Storage(Storage::Init { path, force }), Err(CallError::NoServer { .. })) => {
+            Ok(init_alone(dir, path, *force)?)
+        }
+        (_, answer) => answer,
+    }
+}
+
+/// `storage init` without a server, such as one that a span keeps from
+/// starting.
+fn init_alone(config_dir: PathBuf, path: &str, force: bool) -> Result<Value, Fault> {
+    let options = Options {
+        config_dir,
+        environment: paths::environment_here(),
+        change_user: true,
+        ..Options::default()
+    };
+    let made = server::init_span(&options, Path::new(path), force);
+    made.map_err(|error| Fault::new(FaultKind::Refused, error.to_string()))?;
+    Ok(json!({ "next": "start traffic_server" }))
 }
 
 /// The answer as lines; an action that has nothing to say prints nothing.
@@ -182,10 +203,16 @@ fn text(command: &Command, result: &Value) -> String {
         Command::Config(Config::Status) => fields(result),
         Command::Server(Server::Status) => format!("Proxy -- on\n{}", fields(result)),
         Command::Storage(Storage::List) => spans_text(result),
+        Command::Storage(Storage::Init { path, .. }) => {
+            format!(
+                "{path} is an empty span; next: {}\n",
+                shown(&result["next"])
+            )
+        }
         Command::Cache(Cache::Purge { .. }) => purge_text(result),
         Command::Metric(Metric::Zero { .. })
         | Command::Server(Server::Stop | Server::Drain)
-        | Command::Storage(_) => String::new(),
+        | Command::Storage(Storage::Offline { .. } | Storage::Online { .. }) => String::new(),
     }
 }
 

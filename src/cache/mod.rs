@@ -25,5 +25,5 @@ pub use object::{
     PurgeError,
 };
 pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions};
-pub use store::{Cache, SpanCommandError};
+pub use store::{Cache, SpanCommandError, init_span};
 pub use tier::{SpanTier, Tier};

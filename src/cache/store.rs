@@ -12,7 +12,7 @@ mod open;
 mod slots;
 mod thread;
 
-pub use admin::SpanCommandError;
+pub use admin::{SpanCommandError, init_span};
 pub(super) use counters::Counters;
 
 use super::inspect::SpanReport;

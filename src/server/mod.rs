@@ -16,4 +16,4 @@ mod workers;
 
 pub use options::Options;
 pub use running::{Running, StopError};
-pub use start::{StartError, clear, start, verify};
+pub use start::{StartError, clear, init_span, start, verify};

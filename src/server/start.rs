@@ -14,7 +14,7 @@ use super::serve;
 use super::state::{StateDir, StateError};
 use super::workers;
 use crate::base::clock::{Clock, SystemClock};
-use crate::cache::{Cache, SpanReport};
+use crate::cache::{self, Cache, SpanCommandError, SpanReport};
 use crate::config::Findings;
 use crate::config::records::{Records, Running as RunningValues};
 use crate::metrics::Registry;
@@ -24,6 +24,7 @@ use crate::mgmt::socket::SocketError;
 use crate::proxy::Snapshot;
 use arc_swap::ArcSwap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Why a server did not start.
@@ -53,6 +54,9 @@ pub enum StartError {
     /// The access log.
     #[error("access log: {0}")]
     Log(io::Error),
+    /// A span that was to be made anew.
+    #[error(transparent)]
+    Span(#[from] SpanCommandError),
     /// `http.wait_for_cache` 2 or 3 wants spans that are not there.
     #[error("proxy.config.http.wait_for_cache {wanted}: {}", refused.join("; "))]
     Cache {
@@ -93,6 +97,24 @@ pub fn clear(options: &Options) -> Result<Vec<SpanReport>, StartError> {
     let (cache, reports) = Cache::open(cache_options, clock, &Registry::new());
     serve::runtime()?.block_on(cache.shutdown());
     Ok(reports)
+}
+
+/// Makes an empty span of a path of storage.config while no server runs; with
+/// `force`, whatever it holds.
+///
+/// # Errors
+///
+/// `Config`, `State` if a server runs, `Privilege`, and `Span` with what is
+/// there.
+pub fn init_span(options: &Options, path: &Path, force: bool) -> Result<(), StartError> {
+    let loaded = verify(options).map_err(StartError::Config)?;
+    let source = options.source();
+    let run_as = run_as(options, &loaded.records)?;
+    let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
+    let cache_options = cache_options(&source, &loaded, state.path().to_owned());
+    let made = cache::init_span(&cache_options, &source.path(path), force);
+    run_as.give(state.path()).map_err(StartError::Give)?;
+    Ok(made?)
 }
 
 /// What is there before any thread of ours is.

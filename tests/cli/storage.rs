@@ -40,7 +40,10 @@ fn a_span_that_is_not_ours_is_left_alone_and_told_of() {
     assert!(reason.as_str().unwrap().contains("span"), "{reason}");
     assert_eq!(config.ctl(&["storage", "init", "span"]).code(), 2);
     assert_eq!(config.read("span"), foreign);
-    assert_eq!(config.ctl(&["storage", "init", "--force", "span"]).ok(), "");
+    assert_eq!(
+        config.ctl(&["storage", "init", "--force", "span"]).ok(),
+        "span is an empty span; next: traffic_ctl storage online span\n"
+    );
     assert_eq!(config.ctl(&["storage", "online", "span"]).ok(), "");
     assert_eq!(spans(&config)[0]["state"], "online");
 }
@@ -59,6 +62,28 @@ fn wait_for_cache_refuses_a_start_without_spans() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_span_that_keeps_the_server_from_starting_is_taken_over_without_one() {
+    let config = Config::new("CONFIG proxy.config.http.wait_for_cache INT 2\n");
+    let foreign = "#!/bin/sh\n".repeat(4 << 20);
+    config.write("span", &foreign);
+    config.write("storage.config", "span tier=fast\n");
+    config.start_fails(&[]);
+    let unknown = config.ctl(&["storage", "init", "other", "--force"]);
+    assert_eq!(unknown.code(), 2);
+    assert!(unknown.err().contains("not a span of storage.config"));
+    let refused = config.ctl(&["storage", "init", "span"]);
+    assert_eq!(refused.code(), 2);
+    assert!(refused.err().contains("--force"), "{}", refused.err());
+    assert_eq!(config.read("span"), foreign);
+    assert_eq!(
+        config.ctl(&["storage", "init", "span", "--force"]).ok(),
+        "span is an empty span; next: start traffic_server\n"
+    );
+    let _server = config.start();
+    assert_eq!(spans(&config)[0]["state"], "online");
 }
 
 #[test]

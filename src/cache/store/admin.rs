@@ -4,8 +4,8 @@ use super::Cache;
 use super::open::{Shared, live_spans, open_device, put_in_use};
 use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
 use crate::cache::invalidation::StateError;
-use crate::cache::options::SpanOptions;
-use crate::cache::span::{self, Intent};
+use crate::cache::options::{CacheOptions, SpanOptions};
+use crate::cache::span::{self, Intent, SpanError};
 use crate::cache::volume::LiveSpan;
 use crate::metrics::Metric;
 use std::path::{Path, PathBuf};
@@ -183,15 +183,8 @@ impl Cache {
     pub fn init(&self, path: &Path, force: bool) -> Result<(), SpanCommandError> {
         let options = self.not_in_use(path, |path| SpanCommandError::InUse { path })?;
         self.forget(path, "being made anew");
-        let intent = if force {
-            Intent::InitForce
-        } else {
-            Intent::Init
-        };
-        let made = open_device(&options, &self.options)
-            .and_then(|device| span::open(&device, &options, intent));
-        match made {
-            Ok(_) => self.forget(path, "empty; traffic_ctl storage online takes it into use"),
+        match make_empty(&options, &self.options, force) {
+            Ok(()) => self.forget(path, "empty; traffic_ctl storage online takes it into use"),
             Err(error) => {
                 self.forget(path, &error.to_string());
                 return Err(SpanCommandError::Refused(error.to_string()));
@@ -282,6 +275,29 @@ impl Cache {
             span.close();
         }
     }
+}
+
+/// Makes an empty span of a path of `options` as [`Cache::init`] does, while
+/// no cache is open: the caller holds the lock of the state directory.
+///
+/// # Errors
+/// `Unknown`, and `Refused` with what is there.
+pub fn init_span(options: &CacheOptions, path: &Path, force: bool) -> Result<(), SpanCommandError> {
+    let found = options.spans.iter().find(|span| span.path == path);
+    let span = found.ok_or_else(|| SpanCommandError::Unknown {
+        path: path.to_owned(),
+    })?;
+    make_empty(span, options, force).map_err(|error| SpanCommandError::Refused(error.to_string()))
+}
+
+fn make_empty(span: &SpanOptions, options: &CacheOptions, force: bool) -> Result<(), SpanError> {
+    let intent = if force {
+        Intent::InitForce
+    } else {
+        Intent::Init
+    };
+    let device = open_device(span, options)?;
+    span::open(&device, span, intent).map(drop)
 }
 
 fn refused(options: &SpanOptions, why: &str) -> SpanStatus {

@@ -16,7 +16,7 @@
 //! | `storage.list` | | `spans`, each with its state, and `ram` |
 //! | `storage.offline` | `path` | nothing |
 //! | `storage.online` | `path` | nothing |
-//! | `storage.init` | `path`, `force` | nothing |
+//! | `storage.init` | `path`, `force` | `next`: the command to use it by |
 //! | `cache.purge` | `urls` | `purged`: url, key and whether it was `found` |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
 //! | `server.stop` | | nothing; the server then drains and exits |

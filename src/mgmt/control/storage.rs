@@ -68,7 +68,7 @@ pub(super) async fn online(control: &Control, params: Params<'_>) -> Result<Valu
     done(blocking(control, move |cache| cache.online(&path)).await?)
 }
 
-/// Makes a span anew; what it held is lost.
+/// Makes a span anew; what it held is lost. The answer names the next command.
 ///
 /// # Errors
 ///
@@ -76,7 +76,9 @@ pub(super) async fn online(control: &Control, params: Params<'_>) -> Result<Valu
 /// on it.
 pub(super) async fn init(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
     let (path, force) = (path(control, params)?, params.flag("force")?);
-    done(blocking(control, move |cache| cache.init(&path, force)).await?)
+    done(blocking(control, move |cache| cache.init(&path, force)).await?)?;
+    let named = params.text("path")?;
+    Ok(json!({ "next": format!("traffic_ctl storage online {named}") }))
 }
 
 /// Runs what waits for devices or reads every directory on a thread where
