@@ -65,11 +65,26 @@ impl LiveStripe {
     fn recover(self: &Arc<Self>, seed: &StripeSeed) {
         match self.read_back(seed) {
             Ok((stripe, report)) => {
-                tracing::info!(path = %self.path().display(), ?report, "stripe read");
+                self.log_read(&report);
                 self.install(stripe);
             }
             Err(error) => self.give_up(&error.to_string()),
         }
+    }
+
+    fn log_read(&self, report: &RecoveryReport) {
+        tracing::info!(
+            path = %self.path().display(),
+            clean = report.clean,
+            suspect = report.suspect,
+            pages = report.pages,
+            bad_pages = report.bad_pages,
+            ring_blocks = report.ring_blocks,
+            batches_walked = report.batches_walked,
+            rows = report.rows,
+            bytes_read = report.bytes_read,
+            "stripe read"
+        );
     }
 
     /// A read that fails counts as damaged bytes.

@@ -10,6 +10,7 @@ use crate::metrics::Metric;
 use crate::mgmt::rpc::{Fault, FaultKind};
 use crate::mgmt::settings::{Reloaded, SetFailure, Shown};
 use serde_json::{Value, json};
+use tracing::field::{DisplayValue, display};
 
 /// `config.reload`: counted, logged, and answered in full either way.
 ///
@@ -44,10 +45,15 @@ fn log_reload(report: &Reloaded) {
     }
     tracing::info!(
         generation = report.generation,
-        now = ?report.now,
-        at_restart = ?report.at_restart,
+        now = listed(&report.now),
+        at_restart = listed(&report.at_restart),
         "configuration reloaded"
     );
+}
+
+/// Names as a log line shows them; nothing if there are none.
+fn listed(names: &[String]) -> Option<DisplayValue<String>> {
+    (!names.is_empty()).then(|| display(names.join(",")))
 }
 
 fn reload_answer(report: &Reloaded) -> Value {
