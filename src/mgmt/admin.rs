@@ -50,12 +50,10 @@ impl Readiness {
         if self.is_ready() {
             return "ready\n".into();
         }
-        let mut text = format!("not ready: {}\n", self.phase.word());
-        for reason in &self.reasons {
-            text.push_str(reason);
-            text.push('\n');
-        }
-        text
+        let phase = (self.phase != Phase::Running).then(|| self.phase.word());
+        let reasons = self.reasons.iter().map(String::as_str);
+        let missing: Vec<&str> = phase.into_iter().chain(reasons).collect();
+        format!("not ready: {}\n", missing.join("\n"))
     }
 }
 
@@ -291,7 +289,14 @@ mod tests {
         });
         let answer = missing.get("/readyz");
         assert_eq!(answer.status(), 503);
-        assert!(text(answer).await.contains("span /dev/sdb is not ours"));
+        let said = text(answer).await;
+        assert_eq!(said, "not ready: span /dev/sdb is not ours\n");
+        let starting = pages(Readiness {
+            phase: Phase::Starting,
+            reasons: vec!["stripes are still being read".into()],
+        });
+        let said = text(starting.get("/readyz")).await;
+        assert_eq!(said, "not ready: starting\nstripes are still being read\n");
         assert_eq!(running().get("/readyz").status(), 200);
     }
 

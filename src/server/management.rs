@@ -1,6 +1,7 @@
 //! The thread that operators talk to: control socket, admin pages, signals,
 //! the tick of the metrics.
 
+use super::announce::Announcement;
 use crate::base::clock::Clock;
 use crate::cache::Cache;
 use crate::metrics::Collector;
@@ -37,6 +38,7 @@ pub(super) struct Management {
     /// Reopened at SIGUSR2.
     pub(super) log: Arc<AccessLog>,
     pub(super) signals: bool,
+    pub(super) announcement: Announcement,
 }
 
 /// The running thread.
@@ -108,6 +110,7 @@ fn serve(management: Management) -> io::Result<()> {
         proxy,
         log,
         signals,
+        announcement,
     } = management;
     let life = Arc::clone(&control.life);
     spawn_local(tick(
@@ -115,6 +118,7 @@ fn serve(management: Management) -> io::Result<()> {
         Arc::clone(&control.clock),
     ));
     spawn_local(count_entries(Arc::clone(&control.cache)));
+    spawn_local(announcement.make());
     spawn_local(drain_proxy(Arc::clone(&life), proxy));
     if signals {
         heed_signals(&life, log)?;

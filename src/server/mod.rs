@@ -1,5 +1,6 @@
 //! Floor 5: start order, stop order, signals and privileges.
 
+mod announce;
 mod cache_options;
 mod gauges;
 pub mod limits;

@@ -1,5 +1,6 @@
 //! From open spans and bound ports to threads that serve.
 
+use super::announce::{self, Announcement, Judge};
 use super::cache_options::live_options;
 use super::gauges;
 use super::management::{Management, ManagementThread};
@@ -11,7 +12,7 @@ use crate::base::prng::system_u64;
 use crate::config::records::Records;
 use crate::http::forwarding::ViaIdentity;
 use crate::metrics::{Collector, Metric};
-use crate::mgmt::admin::{Pages, Readiness};
+use crate::mgmt::admin::Pages;
 use crate::mgmt::control::{Control, Facts};
 use crate::mgmt::life::Life;
 use crate::mgmt::settings::{Apply, Settings};
@@ -20,12 +21,8 @@ use crate::proxy::Shared;
 use crate::proxy::access_log::{AccessLog, LogOptions};
 use crate::proxy::fill::{FillLimits, FillTable};
 use crate::proxy::life::{Life as ProxyLife, LifeControl};
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-
-type Judge = Arc<dyn Fn() -> Readiness + Send + Sync>;
 
 /// A runtime for the thread that starts and stops the server.
 pub(super) fn runtime() -> Result<Runtime, StartError> {
@@ -53,8 +50,8 @@ pub(super) fn serve(mut opened: Opened) -> Result<Running, StartError> {
     }
     let clients = std::mem::take(&mut opened.bound.clients);
     let workers = workers::start(clients, &shared, &life).map_err(StartError::Thread)?;
+    announce::listening(&ports, admin);
     life.running();
-    log_ready(&opened, &ports, admin);
     Ok(Running {
         ports,
         admin,
@@ -94,6 +91,7 @@ fn management(
     control.publish_generation();
     Ok(Management {
         pages: pages(opened, &control),
+        announcement: Announcement::of(opened, &control.life, &control.readiness),
         control,
         socket: socket::bind(opened.state.path())?,
         admin: opened.bound.admin.take(),
@@ -184,27 +182,4 @@ fn identity() -> ViaIdentity {
         uuid: format!("{:016x}", system_u64()),
         product: concat!("Strata/", env!("CARGO_PKG_VERSION")).into(),
     }
-}
-
-fn log_ready(opened: &Opened, ports: &[SocketAddr], admin: Option<SocketAddr>) {
-    let status = opened.cache.status();
-    let configured = &opened.loaded.storage.spans;
-    let volumes: BTreeSet<u8> = configured
-        .iter()
-        .map(|span| span.volume.unwrap_or(0))
-        .collect();
-    tracing::info!(
-        ?ports,
-        ?admin,
-        spans = status
-            .spans
-            .iter()
-            .filter(|span| span.tier.is_some())
-            .count(),
-        spans_configured = configured.len(),
-        ?volumes,
-        ram_bytes = status.ram.bytes_total,
-        generation = opened.snapshot.load().generation,
-        "ready"
-    );
 }

@@ -35,6 +35,12 @@ fn a_span_that_is_not_ours_is_left_alone_and_told_of() {
     let server = config.start();
     let answer = get(server.admin(), "/readyz", "localhost");
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(
+        answer.contains("\nnot ready: no configured span"),
+        "{answer}"
+    );
+    let line = server.readiness();
+    assert!(line.contains(" not ready: no configured span"), "{line}");
     assert_eq!(spans(&config)[0]["state"], "refused");
     let reason = spans(&config)[0]["reason"].clone();
     assert!(reason.as_str().unwrap().contains("span"), "{reason}");
@@ -46,6 +52,23 @@ fn a_span_that_is_not_ours_is_left_alone_and_told_of() {
     );
     assert_eq!(config.ctl(&["storage", "online", "span"]).ok(), "");
     assert_eq!(spans(&config)[0]["state"], "online");
+}
+
+#[test]
+fn the_ready_line_comes_with_readiness_and_in_plain_words() {
+    let config = Config::new("");
+    config.write("storage.config", "a 64M volume=1\nb 64M volume=2\n");
+    for _ in 0..2 {
+        let server = config.start();
+        let answer = get(server.admin(), "/readyz", "localhost");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let line = server.readiness();
+        for plain in [" ports=[127.", " admin=127.", " spans=2 ", " volumes=1,2 "] {
+            assert!(line.contains(plain), "{line}");
+        }
+        server.signal("-TERM");
+        assert_eq!(server.ended().0, 0);
+    }
 }
 
 #[test]

@@ -65,7 +65,8 @@ impl Config {
         command
     }
 
-    /// Starts a server and waits until it says that it is ready.
+    /// Starts a server and waits until it says that it is ready, or that it
+    /// can't be: clients are served either way.
     pub(crate) fn start(&self) -> Server {
         let mut process = self
             .command(env!("CARGO_BIN_EXE_traffic_server"))
@@ -73,14 +74,12 @@ impl Config {
             .spawn()
             .unwrap();
         let mut log = BufReader::new(process.stderr.take().unwrap());
-        let mut ready = String::new();
-        while !ready.contains(" ready ") {
-            ready.clear();
-            assert_ne!(log.read_line(&mut ready).unwrap(), 0, "it ended: {ready}");
-        }
+        let listening = line_with(&mut log, &[" listening "]);
+        let ready = line_with(&mut log, &[" ready ", " not ready: "]);
         Server {
             process,
             log,
+            listening,
             ready,
         }
     }
@@ -120,23 +119,39 @@ impl Ran {
 pub(crate) struct Server {
     process: Child,
     log: BufReader<std::process::ChildStderr>,
+    listening: String,
     ready: String,
 }
 
+/// The next line of a log that holds one of these texts.
+fn line_with(log: &mut impl BufRead, texts: &[&str]) -> String {
+    let mut line = String::new();
+    while !texts.iter().any(|text| line.contains(text)) {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended");
+    }
+    line
+}
+
 impl Server {
-    /// The first port of `ports=[…]` in the readiness line.
+    /// The first port of `ports=[…]` in the line that says where it listens.
     pub(crate) fn port(&self) -> SocketAddr {
         self.address("ports=[")
     }
 
-    /// The admin listener in the readiness line.
+    /// The admin listener in that line.
     pub(crate) fn admin(&self) -> SocketAddr {
-        self.address("admin=Some(")
+        self.address("admin=")
+    }
+
+    /// The line that says whether the server is ready.
+    pub(crate) fn readiness(&self) -> &str {
+        &self.ready
     }
 
     fn address(&self, before: &str) -> SocketAddr {
-        let (_, rest) = self.ready.split_once(before).unwrap();
-        let end = rest.find([']', ')', ',']).unwrap();
+        let (_, rest) = self.listening.split_once(before).unwrap();
+        let end = rest.find([']', ',', ' ', '\n']).unwrap();
         rest.get(..end).unwrap().parse().unwrap()
     }
 

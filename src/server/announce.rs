@@ -1,0 +1,100 @@
+//! What the log tells of a start: `listening` at once, `ready` once it is.
+
+use super::start::Opened;
+use crate::cache::Cache;
+use crate::mgmt::admin::Readiness;
+use crate::mgmt::life::{Life, Phase};
+use crate::proxy::Snapshot;
+use arc_swap::ArcSwap;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whether the server is ready now.
+pub(super) type Judge = Arc<dyn Fn() -> Readiness + Send + Sync>;
+
+/// How often a server without a usable span is judged again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Says once that the server is ready, in the sense of `/readyz`.
+pub(super) struct Announcement {
+    ports: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
+    spans_configured: usize,
+    volumes: String,
+    cache: Arc<Cache>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    life: Arc<Life>,
+    judge: Judge,
+}
+
+/// Says that clients are accepted from now on.
+pub(super) fn listening(ports: &[SocketAddr], admin: Option<SocketAddr>) {
+    tracing::info!(?ports, admin = admin.map(display), "listening");
+}
+
+impl Announcement {
+    /// What is to be said of that server.
+    pub(super) fn of(opened: &Opened, life: &Arc<Life>, judge: &Judge) -> Self {
+        let spans = &opened.loaded.storage.spans;
+        let volumes: BTreeSet<u8> = spans.iter().map(|span| span.volume.unwrap_or(0)).collect();
+        let volumes: Vec<String> = volumes.iter().map(u8::to_string).collect();
+        Self {
+            ports: opened.bound.ports(),
+            admin: opened.bound.admin_address(),
+            spans_configured: spans.len(),
+            volumes: volumes.join(","),
+            cache: Arc::clone(&opened.cache),
+            snapshot: Arc::clone(&opened.snapshot),
+            life: Arc::clone(life),
+            judge: Arc::clone(judge),
+        }
+    }
+
+    /// Ends when `ready` is said, or the server is on its way out. What is
+    /// missing once every stripe is judged is said once as well.
+    pub(super) async fn make(self) {
+        let mut phases = self.life.watch();
+        // An error would mean that the server is gone: judged so below.
+        drop(phases.wait_for(|phase| *phase > Phase::Starting).await);
+        self.cache.loaded().await;
+        let mut told = false;
+        loop {
+            let now = (self.judge)();
+            if now.is_ready() {
+                return self.ready().await;
+            }
+            if now.phase != Phase::Running {
+                return;
+            }
+            if !std::mem::replace(&mut told, true) {
+                tracing::warn!("not ready: {}", now.reasons.join("; "));
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// The status takes a read of every directory: not on this thread.
+    async fn ready(self) {
+        let said = tokio::task::spawn_blocking(move || self.log_ready()).await;
+        if let Err(error) = said {
+            tracing::error!(%error, "ready, but the spans could not be counted");
+        }
+    }
+
+    fn log_ready(&self) {
+        let status = self.cache.status();
+        let spans = status.spans.iter().filter(|span| span.tier.is_some());
+        tracing::info!(
+            ports = ?self.ports,
+            admin = self.admin.map(display),
+            spans = spans.count(),
+            spans_configured = self.spans_configured,
+            volumes = (!self.volumes.is_empty()).then(|| display(&self.volumes)),
+            ram_bytes = status.ram.bytes_total,
+            generation = self.snapshot.load().generation,
+            "ready"
+        );
+    }
+}
