@@ -1,8 +1,10 @@
 //! The other end of the control socket: one call, one answer, for programs.
 
 use super::rpc::{self, Call, Fault, MESSAGE_BYTES_MAX};
+use nix::unistd::{Uid, User};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,11 +21,26 @@ pub enum CallError {
         /// The socket.
         path: PathBuf,
         /// The system's reason.
-        source: std::io::Error,
+        source: Error,
+    },
+    /// The socket is another user's.
+    #[error(
+        "no rights to the control socket {}: {} belongs to {owner}; \
+         run this as that user or as root",
+        path.display(),
+        place.display()
+    )]
+    NoRights {
+        /// The socket.
+        path: PathBuf,
+        /// The socket, or the directory that hides it.
+        place: PathBuf,
+        /// Whose that is.
+        owner: String,
     },
     /// The connection broke before the answer was whole.
     #[error("the server did not answer: {0}")]
-    Broken(#[from] std::io::Error),
+    Broken(#[from] Error),
     /// The server refused the call.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -33,13 +50,10 @@ pub enum CallError {
 ///
 /// # Errors
 ///
-/// `NoServer` if nobody listens, `Broken` if no whole answer comes within a
+/// `NoServer` if nobody listens, `NoRights` if others may, `Broken` if no whole answer comes within a
 /// minute, `Fault` with the server's reason.
 pub fn call(path: &Path, call: &Call) -> Result<Value, CallError> {
-    let mut stream = UnixStream::connect(path).map_err(|source| CallError::NoServer {
-        path: path.to_owned(),
-        source,
-    })?;
+    let mut stream = UnixStream::connect(path).map_err(|source| unreachable(path, source))?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     let line = call.to_line() + "\n";
@@ -47,7 +61,30 @@ pub fn call(path: &Path, call: &Call) -> Result<Value, CallError> {
     Ok(rpc::parse_answer(&read_line(stream)?)?)
 }
 
-fn read_line(stream: UnixStream) -> std::io::Result<Vec<u8>> {
+fn unreachable(path: &Path, source: Error) -> CallError {
+    let path = path.to_owned();
+    if source.kind() != ErrorKind::PermissionDenied {
+        return CallError::NoServer { path, source };
+    }
+    // A directory that may not be entered hides the socket, and itself is seen.
+    let seen = path.ancestors().find_map(|place| {
+        let owner = place.metadata().ok()?.uid();
+        Some((place.to_owned(), owner_name(owner)))
+    });
+    match seen {
+        Some((place, owner)) => CallError::NoRights { path, place, owner },
+        None => CallError::NoServer { path, source },
+    }
+}
+
+fn owner_name(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => format!("uid {uid} ({})", user.name),
+        Ok(None) | Err(_) => format!("uid {uid}"),
+    }
+}
+
+fn read_line(stream: UnixStream) -> io::Result<Vec<u8>> {
     let bound = u64::try_from(MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
     let mut line = Vec::new();
     BufReader::new(stream.take(bound)).read_until(b'\n', &mut line)?;
@@ -55,5 +92,5 @@ fn read_line(stream: UnixStream) -> std::io::Result<Vec<u8>> {
         return Ok(line);
     }
     let what = "the answer ended in the middle";
-    Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, what))
+    Err(Error::new(ErrorKind::UnexpectedEof, what))
 }

@@ -265,6 +265,28 @@ fn root_is_given_up_and_the_state_is_usable_again() {
 }
 
 #[test]
+fn who_may_not_use_the_control_socket_is_told_whose_it_is() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let config = Config::new("");
+    let _server = config.start();
+    let open = |name: &str| {
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(config.path(name), mode).unwrap();
+    };
+    let nobody = nix::unistd::User::from_name("nobody").unwrap().unwrap();
+    open("");
+    for place in ["var", "var/control.sock"] {
+        let ran = config.line_as(nobody.uid.as_raw(), &["--status"]);
+        assert_eq!((ran.code(), ran.out().as_str()), (1, ""));
+        let whose = format!("{place} belongs to uid 0 (root); run this as that user");
+        assert!(ran.err().contains(&whose), "{}", ran.err());
+        open("var");
+    }
+}
+
+#[test]
 fn a_client_s_body_is_whole_though_the_server_is_told_to_stop() {
     let config = demo("", "one 64M tier=fast\n");
     let server = config.start();

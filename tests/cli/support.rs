@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -52,6 +53,12 @@ impl Config {
 
     pub(crate) fn line(&self, args: &[&str]) -> Ran {
         self.run(env!("CARGO_BIN_EXE_traffic_line"), args)
+    }
+
+    /// As `line`, by another user; only root can.
+    pub(crate) fn line_as(&self, uid: u32, args: &[&str]) -> Ran {
+        let mut command = self.command(env!("CARGO_BIN_EXE_traffic_line"));
+        Ran(command.args(args).uid(uid).gid(uid).output().unwrap())
     }
 
     pub(crate) fn ctl(&self, args: &[&str]) -> Ran {
