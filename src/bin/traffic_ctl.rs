@@ -7,9 +7,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use strata::mgmt::client::{self, CallError};
-use strata::mgmt::paths;
+use strata::mgmt::paths::{self, ConfigDir};
 use strata::mgmt::rpc::{Call, Fault, FaultKind};
-use strata::server::{self, Options};
+use strata::server::{self, Options, StartError};
 
 /// Exit code when the server refuses, as traffic_ctl 9 has it.
 const REFUSED: u8 = 2;
@@ -165,10 +165,9 @@ fn storage_request(command: &Storage) -> (&'static str, Value) {
     }
 }
 
-fn call(args: &Args) -> Result<Value, CallError> {
+fn call(args: &Args, dir: &ConfigDir) -> Result<Value, CallError> {
     let (method, params) = request(&args.command);
-    let dir = paths::config_dir_here(args.config.clone());
-    let answer = client::call(&paths::socket_path(&dir), &Call::new(method, params));
+    let answer = client::call(&paths::socket_path(&dir.path), &Call::new(method, params));
     match (&args.command, answer) {
         (Command::Storage(Storage::Init { path, force }), Err(CallError::NoServer { .. })) => {
             Ok(init_alone(dir, path, *force)?)
@@ -179,16 +178,27 @@ fn call(args: &Args) -> Result<Value, CallError> {
 
 /// `storage init` without a server, such as one that a span keeps from
 /// starting.
-fn init_alone(config_dir: PathBuf, path: &str, force: bool) -> Result<Value, Fault> {
+fn init_alone(dir: &ConfigDir, path: &str, force: bool) -> Result<Value, Fault> {
     let options = Options {
-        config_dir,
+        config_dir: dir.path.clone(),
         environment: paths::environment_here(),
         change_user: true,
         ..Options::default()
     };
     let made = server::init_span(&options, Path::new(path), force);
-    made.map_err(|error| Fault::new(FaultKind::Refused, error.to_string()))?;
+    made.map_err(|error| init_fault(dir, &error))?;
     Ok(json!({ "next": "start traffic_server" }))
+}
+
+fn init_fault(dir: &ConfigDir, error: &StartError) -> Fault {
+    let StartError::Config(found) = error else {
+        return Fault::new(FaultKind::Refused, error.to_string());
+    };
+    let errors = found.errors.iter();
+    let errors: Vec<Value> = errors
+        .map(|error| json!({ "text": error.to_string() }))
+        .collect();
+    Fault::new(FaultKind::Refused, dir.explanation()).with_data(json!({ "errors": errors }))
 }
 
 /// The answer as lines; an action that has nothing to say prints nothing.
@@ -313,10 +323,12 @@ fn print(text: &str) -> ExitCode {
 }
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
-fn fail(args: &Args, error: &CallError) -> ExitCode {
+fn fail(args: &Args, dir: &ConfigDir, error: &CallError) -> ExitCode {
     eprintln!("traffic_ctl: {error}");
-    if let CallError::Fault(fault) = error {
-        fail_fault(args, fault);
+    match error {
+        CallError::NoServer { .. } => eprintln!("traffic_ctl: {}", dir.explanation()),
+        CallError::Fault(fault) => fail_fault(args, fault),
+        CallError::NoRights { .. } | CallError::Broken(_) => {}
     }
     ExitCode::from(REFUSED)
 }
@@ -334,9 +346,10 @@ fn fail_fault(args: &Args, fault: &Fault) {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match call(&args) {
+    let dir = paths::config_dir_here(args.config.clone());
+    match call(&args, &dir) {
         Ok(result) if args.format == Format::Json => print(&format!("{result:#}\n")),
         Ok(result) => print(&text(&args.command, &result)),
-        Err(error) => fail(&args, &error),
+        Err(error) => fail(&args, &dir, &error),
     }
 }

@@ -3,10 +3,10 @@
 use clap::{ArgGroup, Parser};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use strata::mgmt::client::{self, CallError};
-use strata::mgmt::paths;
+use strata::mgmt::paths::{self, ConfigDir};
 use strata::mgmt::rpc::{Call, FaultKind};
 
 /// Ask a running server, or tell it something.
@@ -98,10 +98,9 @@ fn request(args: &Args) -> (&'static str, Value) {
     }
 }
 
-fn call(args: &Args) -> Result<Value, CallError> {
+fn call(args: &Args, dir: &Path) -> Result<Value, CallError> {
     let (method, params) = request(args);
-    let dir = paths::config_dir_here(args.config.clone());
-    client::call(&paths::socket_path(&dir), &Call::new(method, params))
+    client::call(&paths::socket_path(dir), &Call::new(method, params))
 }
 
 /// What 4.2 prints on success; most actions are silent.
@@ -145,12 +144,15 @@ fn note(result: &Value) {
 }
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
-fn fail(args: &Args, error: &CallError) -> ExitCode {
+fn fail(args: &Args, dir: &ConfigDir, error: &CallError) -> ExitCode {
     if args.status && matches!(error, CallError::NoServer { .. }) {
         print("Proxy -- off\n");
         return ExitCode::FAILURE;
     }
     eprintln!("traffic_line: {error}");
+    if matches!(error, CallError::NoServer { .. }) {
+        eprintln!("traffic_line: {}", dir.explanation());
+    }
     if let CallError::Fault(fault) = error {
         for finding in fault.findings() {
             eprintln!("{finding}");
@@ -183,11 +185,12 @@ fn main() -> ExitCode {
             env!("CARGO_PKG_VERSION")
         ));
     }
-    match call(&args) {
+    let dir = paths::config_dir_here(args.config.clone());
+    match call(&args, &dir.path) {
         Ok(result) => {
             note(&result);
             print(&text(&args, &result))
         }
-        Err(error) => fail(&args, &error),
+        Err(error) => fail(&args, &dir, &error),
     }
 }

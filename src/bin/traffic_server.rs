@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use strata::cache::SpanOutcome;
 use strata::config::ConfigError;
-use strata::mgmt::paths;
+use strata::mgmt::paths::{self, ConfigDir};
 use strata::server::{self, Options, StartError};
 use tracing_subscriber::EnvFilter;
 
@@ -38,9 +38,9 @@ enum Command {
     Clear,
 }
 
-fn options(args: &Args) -> Options {
+fn options(args: &Args, dir: &ConfigDir) -> Options {
     Options {
-        config_dir: paths::config_dir_here(args.config.clone()),
+        config_dir: dir.path.clone(),
         environment: paths::environment_here(),
         port: args.port,
         change_user: true,
@@ -61,10 +61,20 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn verify_config(options: &Options) -> ExitCode {
+/// The files' names in the errors are relative to the directory, which may not
+/// be the one that was meant.
+fn fail_start(error: &StartError, dir: &ConfigDir) -> ExitCode {
+    let code = fail(error);
+    if matches!(error, StartError::Config(_)) {
+        return fail(&dir.explanation());
+    }
+    code
+}
+
+fn verify_config(options: &Options, dir: &ConfigDir) -> ExitCode {
     match server::verify(options) {
         Ok(loaded) => print(&warnings(&loaded.warnings)),
-        Err(found) => fail(&StartError::Config(found)),
+        Err(found) => fail_start(&StartError::Config(found), dir),
     }
 }
 
@@ -75,10 +85,10 @@ fn warnings(warnings: &[ConfigError]) -> String {
         .collect()
 }
 
-fn clear(options: &Options) -> ExitCode {
+fn clear(options: &Options, dir: &ConfigDir) -> ExitCode {
     let reports = match server::clear(options) {
         Ok(reports) => reports,
-        Err(error) => return fail(&error),
+        Err(error) => return fail_start(&error, dir),
     };
     let mut refused = None;
     for report in reports {
@@ -91,10 +101,10 @@ fn clear(options: &Options) -> ExitCode {
     refused.unwrap_or(ExitCode::SUCCESS)
 }
 
-fn run(options: Options) -> ExitCode {
+fn run(options: Options, dir: &ConfigDir) -> ExitCode {
     let running = match server::start(options) {
         Ok(running) => running,
-        Err(error) => return fail(&error),
+        Err(error) => return fail_start(&error, dir),
     };
     match running.wait() {
         Ok(()) => ExitCode::SUCCESS,
@@ -121,10 +131,11 @@ fn main() -> ExitCode {
         ));
     }
     log();
-    let options = options(&args);
+    let dir = paths::config_dir_here(args.config.clone());
+    let options = options(&args, &dir);
     match args.command {
-        Some(Command::VerifyConfig) => verify_config(&options),
-        Some(Command::Clear) => clear(&options),
-        None => run(options),
+        Some(Command::VerifyConfig) => verify_config(&options, &dir),
+        Some(Command::Clear) => clear(&options, &dir),
+        None => run(options, &dir),
     }
 }

@@ -14,25 +14,75 @@ const INSTALLED: &str = "/etc/strata";
 /// The variable that names the directory.
 pub const CONFIG_VARIABLE: &str = "STRATA_CONFIG";
 
+/// What made a directory the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// `--config`.
+    Option,
+    /// `$STRATA_CONFIG`.
+    Variable,
+    /// It is the working directory, and holds records.config.
+    Working,
+    /// Nothing else was there.
+    Installed,
+}
+
+/// The configuration directory, and what made it that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigDir {
+    /// The directory, absolute.
+    pub path: PathBuf,
+    /// What made it the configuration.
+    pub choice: Choice,
+}
+
+impl ConfigDir {
+    /// A line for whoever may have meant another directory.
+    #[must_use]
+    pub fn explanation(&self) -> String {
+        let why = match self.choice {
+            Choice::Option => "by --config",
+            Choice::Variable => "by $STRATA_CONFIG",
+            Choice::Working => "the working directory, as it holds records.config",
+            Choice::Installed => {
+                "as there is no --config, no $STRATA_CONFIG, \
+                 and no records.config in the working directory"
+            }
+        };
+        let path = self.path.display();
+        let absent = match self.path.try_exists() {
+            Ok(false) => "; there is no such directory",
+            Ok(true) | Err(_) => "",
+        };
+        format!("the configuration directory is {path}, {why}{absent}")
+    }
+}
+
 /// The configuration directory: `--config`, else `$STRATA_CONFIG`, else the
 /// working directory if it holds records.config, else `/etc/strata`.
 #[must_use]
-pub fn config_dir(option: Option<PathBuf>, variable: Option<OsString>, working: &Path) -> PathBuf {
+pub fn config_dir(
+    option: Option<PathBuf>,
+    variable: Option<OsString>,
+    working: &Path,
+) -> ConfigDir {
     let variable = variable.filter(|value| !value.is_empty());
-    let named = option.or_else(|| variable.map(PathBuf::from));
-    if let Some(dir) = named {
-        // Collected by its parts, `.` does not stay in every path and message.
-        return working.join(dir).components().collect();
+    let by = |choice, path| ConfigDir { path, choice };
+    // Collected by its parts, `.` does not stay in every path and message.
+    let absolute = |dir: PathBuf| working.join(dir).components().collect();
+    match (option, variable) {
+        (Some(dir), _) => by(Choice::Option, absolute(dir)),
+        (None, Some(dir)) => by(Choice::Variable, absolute(dir.into())),
+        (None, None) if working.join(RECORDS_NAME).is_file() => {
+            by(Choice::Working, working.to_owned())
+        }
+        (None, None) => by(Choice::Installed, INSTALLED.into()),
     }
-    if working.join(RECORDS_NAME).is_file() {
-        return working.to_owned();
-    }
-    PathBuf::from(INSTALLED)
 }
 
 /// [`config_dir`] by this process's environment.
 #[must_use]
-pub fn config_dir_here(option: Option<PathBuf>) -> PathBuf {
+pub fn config_dir_here(option: Option<PathBuf>) -> ConfigDir {
     let working = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     config_dir(option, std::env::var_os(CONFIG_VARIABLE), &working)
 }
@@ -66,10 +116,22 @@ mod tests {
         let here = here.path();
         let variable = Some(OsString::from("/b"));
         let by_option = config_dir(Some("./a/.".into()), variable.clone(), here);
-        assert_eq!(by_option.as_os_str(), here.join("a").as_os_str());
-        assert_eq!(config_dir(None, variable, here), Path::new("/b"));
-        assert_eq!(config_dir(None, None, here), Path::new("/etc/strata"));
+        assert_eq!(by_option.path.as_os_str(), here.join("a").as_os_str());
+        assert!(
+            by_option
+                .explanation()
+                .contains("a, by --config; there is no")
+        );
+        let by_variable = config_dir(None, variable, here);
+        assert_eq!(by_variable.path, Path::new("/b"));
+        assert!(by_variable.explanation().contains("by $STRATA_CONFIG"));
+        let installed = config_dir(None, None, here);
+        assert_eq!(installed.path, Path::new("/etc/strata"));
+        assert!(installed.explanation().contains("as there is no --config"));
         std::fs::write(here.join(RECORDS_NAME), "").unwrap();
-        assert_eq!(config_dir(None, Some("".into()), here), here);
+        let by_working = config_dir(None, Some("".into()), here);
+        assert_eq!(by_working.path, here);
+        let said = by_working.explanation();
+        assert!(said.ends_with("as it holds records.config"), "{said}");
     }
 }

@@ -65,6 +65,37 @@ fn a_bad_file_refuses_the_start_with_every_error() {
 }
 
 #[test]
+fn a_directory_that_was_not_meant_is_named_with_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let programs = [
+        (env!("CARGO_BIN_EXE_traffic_server"), &[][..]),
+        (env!("CARGO_BIN_EXE_traffic_line"), &["-x"][..]),
+        (env!("CARGO_BIN_EXE_traffic_ctl"), &["server", "drain"][..]),
+        (
+            env!("CARGO_BIN_EXE_traffic_ctl"),
+            &["storage", "init", "x"][..],
+        ),
+    ];
+    for (program, args) in programs {
+        let run = |more: &[&str], variable: &str| {
+            let mut command = std::process::Command::new(program);
+            let command = command.args(args).args(more).current_dir(dir.path());
+            let ran = command.env("STRATA_CONFIG", variable).output().unwrap();
+            assert!(!ran.status.success());
+            String::from_utf8(ran.stderr).unwrap()
+        };
+        let is = "the configuration directory is";
+        let absent = "there is no such directory";
+        let by_option = format!("{is} /nonexist, by --config; {absent}");
+        let said = run(&["--config", "/nonexist"], "/other");
+        assert!(said.contains(&by_option), "{said}");
+        let said = run(&[], "/nonexist");
+        let by_variable = format!("{is} /nonexist, by $STRATA_CONFIG; {absent}");
+        assert!(said.contains(&by_variable), "{said}");
+    }
+}
+
+#[test]
 fn good_files_verify_without_a_trace() {
     let config = Config::new("");
     let ran = config.run(
