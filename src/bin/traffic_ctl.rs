@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use strata::base::clock::WallTime;
+use strata::http::date;
 use strata::mgmt::client::{self, CallError};
 use strata::mgmt::paths::{self, ConfigDir};
 use strata::mgmt::rpc::{Call, Fault, FaultKind};
@@ -210,7 +212,7 @@ fn text(command: &Command, result: &Value) -> String {
         Command::Metric(Metric::Get { .. } | Metric::Match { .. }) => pairs(&result["values"], " "),
         Command::Config(Config::Set { name, .. }) => set_text(name, result),
         Command::Config(Config::Reload | Config::Verify) => reload_text(result),
-        Command::Config(Config::Status) => fields(result),
+        Command::Config(Config::Status) => status_text(result),
         Command::Server(Server::Status) => format!("Proxy -- on\n{}", fields(result)),
         Command::Storage(Storage::List) => spans_text(result),
         Command::Storage(Storage::Init { path, .. }) => {
@@ -246,11 +248,27 @@ fn pairs(list: &Value, between: &str) -> String {
         .collect()
 }
 
+/// A line for each field; none for an empty list.
 fn fields(result: &Value) -> String {
     let fields = result.as_object().into_iter().flatten();
     fields
+        .filter(|(_, value)| value.as_array().is_none_or(|items| !items.is_empty()))
         .map(|(name, value)| format!("{name}: {}\n", shown(value)))
         .collect()
+}
+
+/// The fields with the time as a date, and each error as a reload prints it.
+fn status_text(result: &Value) -> String {
+    let mut shown = result.clone();
+    if let Some(at) = result["loaded_at"].as_u64() {
+        shown["loaded_at"] = date::format(WallTime::from_secs(at)).into();
+    }
+    shown["last_errors"] = json!([]);
+    let mut text = fields(&shown);
+    for error in rows(&result["last_errors"]) {
+        put(&mut text, "last_error", &error["text"]);
+    }
+    text
 }
 
 fn set_text(name: &str, result: &Value) -> String {

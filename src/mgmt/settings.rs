@@ -2,7 +2,7 @@
 
 mod report;
 
-use super::load::{self, Loaded, Source};
+use super::load::{self, Loaded, STORAGE_NAME, Source};
 use super::paths::RECORDS_NAME;
 use super::persist;
 use crate::base::clock::WallTime;
@@ -47,6 +47,8 @@ pub enum SetFailure {
 pub struct Settings {
     source: Source,
     boot: Records,
+    /// What was in storage.config at the start.
+    boot_storage: Option<u64>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     apply: Apply,
     state: Mutex<State>,
@@ -110,6 +112,7 @@ impl Settings {
         Self {
             source,
             boot: loaded.records.clone(),
+            boot_storage: loaded.digests.get(STORAGE_NAME).copied(),
             snapshot,
             apply,
             state: Mutex::new(State {
@@ -225,7 +228,7 @@ impl Settings {
             dir: self.source.dir.clone(),
             generation: state.generation,
             loaded_at: state.loaded_at,
-            at_restart: self.waiting(&state.loaded.records),
+            at_restart: self.waiting(&state.loaded),
             running: state.running.keys().cloned().collect(),
             last_errors: state.last_errors.clone(),
         }
@@ -245,11 +248,15 @@ impl Settings {
         self.prepare(state, loaded)
     }
 
-    /// The records that wait for a restart.
-    fn waiting(&self, records: &Records) -> Vec<&'static str> {
-        let changed = self.boot.differences(records);
-        let waiting = changed.filter(|spec| spec.update == Update::Restart);
-        waiting.map(|spec| spec.name).collect()
+    /// The files and records that wait for a restart: what differs from the
+    /// start, whichever reload brought it.
+    fn waiting(&self, loaded: &Loaded) -> Vec<String> {
+        let storage = loaded.digests.get(STORAGE_NAME).copied();
+        let file = (storage != self.boot_storage).then_some(STORAGE_NAME);
+        let changed = self.boot.differences(&loaded.records);
+        let records = changed.filter(|spec| spec.update == Update::Restart);
+        let names = file.into_iter().chain(records.map(|spec| spec.name));
+        names.map(str::to_owned).collect()
     }
 
     /// `records` with those that need a restart as they were at the start.
@@ -278,7 +285,12 @@ impl Settings {
     /// The one swap.
     fn swap(&self, state: &mut State, next: Next) -> Reloaded {
         let Next { loaded, snapshot } = next;
-        let report = Reloaded::between(&state.loaded, &loaded, snapshot.generation);
+        let report = Reloaded {
+            generation: snapshot.generation,
+            now: report::changes(&state.loaded, &loaded),
+            at_restart: self.waiting(&loaded),
+            warnings: loaded.warnings.clone(),
+        };
         let records = Arc::clone(&snapshot.records);
         state.generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));

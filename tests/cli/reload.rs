@@ -62,6 +62,34 @@ fn a_reload_says_what_holds_now_and_what_waits_for_a_restart() {
     let json = config.ctl(&["config", "status", "-f", "json"]).ok();
     let status: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(status["generation"], 2);
+    let again = config.ctl(&["config", "reload"]).ok();
+    assert_eq!(
+        again,
+        "at the next restart: storage.config\ngeneration: 3\n"
+    );
+    let waits = "proxy.node.config.restart_required.proxy";
+    assert_eq!(config.line(&["-r", waits]).ok(), "1\n");
+}
+
+#[test]
+fn the_status_is_for_people_to_read() {
+    let config = Config::new("");
+    let _server = config.start();
+    let said = config.ctl(&["config", "status"]).ok();
+    let names: Vec<_> = said.lines().map(|line| line.split_once(": ")).collect();
+    let names: Vec<_> = names.into_iter().map(|line| line.unwrap().0).collect();
+    assert_eq!(names, ["directory", "generation", "loaded_at"]);
+    assert!(said.ends_with(" GMT\n"), "{said}");
+    config.write("storage.config", "span 64M\n");
+    config.ctl(&["config", "reload"]).ok();
+    config.write("remap.config", "mpa http://c.example/ http://d.example/\n");
+    assert_eq!(config.ctl(&["config", "reload"]).code(), 2);
+    let said = config.ctl(&["config", "status"]).ok();
+    assert!(said.contains("at_restart: storage.config\n"), "{said}");
+    let error = "\nlast_error: remap.config:1:1: unknown rule type (at \"mpa\")";
+    assert!(said.contains(error), "{said}");
+    let status = config.ctl(&["server", "status"]).ok();
+    assert!(!status.contains("reasons:"), "{status}");
 }
 
 #[test]

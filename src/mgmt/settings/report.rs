@@ -78,30 +78,22 @@ pub struct Reloaded {
     pub generation: u64,
     /// Files and records that hold now.
     pub now: Vec<String>,
-    /// Files and records that hold after a restart.
+    /// Files and records that hold after a restart, whenever they changed.
     pub at_restart: Vec<String>,
     /// What the operator should know.
     pub warnings: Vec<ConfigError>,
 }
 
-impl Reloaded {
-    pub(super) fn between(old: &Loaded, new: &Loaded, generation: u64) -> Self {
-        let files = changed_files(&old.digests, &new.digests);
-        let (at_restart, now) = files.into_iter().partition(|name| name == STORAGE_NAME);
-        let mut report = Self {
-            generation,
-            now,
-            at_restart,
-            warnings: new.warnings.clone(),
-        };
-        for spec in old.records.differences(&new.records) {
-            match spec.update {
-                Update::Reload => report.now.push(spec.name.to_owned()),
-                Update::Restart => report.at_restart.push(spec.name.to_owned()),
-            }
-        }
-        report
-    }
+/// The files and records of `new` that hold at once and are not as in `old`.
+pub(super) fn changes(old: &Loaded, new: &Loaded) -> Vec<String> {
+    let files = changed_files(&old.digests, &new.digests);
+    let records = old.records.differences(&new.records);
+    let records = records.filter(|spec| spec.update == Update::Reload);
+    files
+        .into_iter()
+        .filter(|name| name != STORAGE_NAME)
+        .chain(records.map(|spec| spec.name.to_owned()))
+        .collect()
 }
 
 /// Files that are new, gone or different; records.config shows by its records.
@@ -126,8 +118,8 @@ pub struct Status {
     pub generation: u64,
     /// When the files were last read with success.
     pub loaded_at: WallTime,
-    /// Records that wait for a restart.
-    pub at_restart: Vec<&'static str>,
+    /// Files and records that wait for a restart.
+    pub at_restart: Vec<String>,
     /// Records with a running value.
     pub running: Vec<String>,
     /// Why the last reload was refused, if it was.

@@ -97,7 +97,26 @@ fn what_needs_a_restart_is_shown_but_does_not_hold() {
     assert_eq!(report.at_restart, ["storage.config", PORTS]);
     assert_eq!(fixture.value(PORTS), "9090");
     assert_eq!(&*fixture.snapshot.load().records.http_server_ports, "8080");
-    assert_eq!(fixture.settings.status().at_restart, [PORTS]);
+    assert_eq!(
+        fixture.settings.status().at_restart,
+        ["storage.config", PORTS]
+    );
+}
+
+#[test]
+fn what_waits_for_a_restart_is_repeated_until_it_is_taken_back() {
+    let fixture = Fixture::new("");
+    fixture.write("records.config", &format!("CONFIG {PORTS} STRING 9090\n"));
+    fixture.write("storage.config", "var/span 64M\n");
+    for _ in 0..2 {
+        let report = fixture.reload().unwrap();
+        assert_eq!(report.at_restart, ["storage.config", PORTS]);
+        assert!(report.now.is_empty(), "{:?}", report.now);
+    }
+    fixture.write("records.config", "");
+    std::fs::remove_file(fixture.path("storage.config")).unwrap();
+    assert!(fixture.reload().unwrap().at_restart.is_empty());
+    assert!(fixture.settings.status().at_restart.is_empty());
 }
 
 #[test]
