@@ -219,10 +219,11 @@ fn a_hangup_or_usr1_ends_nothing() {
 }
 
 #[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root: cargo test --features devices"
+)]
 fn root_is_given_up_and_the_state_is_usable_again() {
-    if !nix::unistd::geteuid().is_root() {
-        return;
-    }
     let config = demo(
         "CONFIG proxy.config.admin.user_id STRING nobody\n",
         "one 64M tier=fast\n",
@@ -265,10 +266,11 @@ fn root_is_given_up_and_the_state_is_usable_again() {
 }
 
 #[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root: cargo test --features devices"
+)]
 fn who_may_not_use_the_control_socket_is_told_whose_it_is() {
-    if !nix::unistd::geteuid().is_root() {
-        return;
-    }
     let config = Config::new("");
     let _server = config.start();
     let open = |name: &str| {
