@@ -36,6 +36,9 @@ const UNSUPPORTED_KINDS: [&str; 2] = ["map_with_recv_port", "map_with_referer"];
 
 const REGEX_PREFIX: &str = "regex_";
 
+const CAPTURE_IN_PATH: &str =
+    "captures are put into TO's host only, as in ATS: in the path this goes out as it is written";
+
 /// Directives by their names and aliases.
 const DIRECTIVES: &[(&str, Directive)] = &[
     (".include", Directive::Include),
@@ -245,6 +248,10 @@ impl Parser<'_> {
             let help = format!("write {}/", to_word.text);
             self.findings.warnings.push(helped(warning, &help));
         }
+        if matches!(from.host, HostMatch::Pattern(_)) {
+            let captures = captures_in_path(to_word, &to.path);
+            self.findings.warnings.extend(captures);
+        }
     }
 
     fn check_options(&mut self, kind: RuleKind, options: &Options) {
@@ -290,6 +297,18 @@ impl Parser<'_> {
             self.findings.errors.push(word.place.error(word.text, what));
         }
     }
+}
+
+/// A warning for each `$1` in the path of TO, which stays as it is written.
+fn captures_in_path(to: &Word<'_>, path: &str) -> Vec<ConfigError> {
+    let before = to.text.len().saturating_sub(path.len());
+    let places = path.match_indices('$').filter_map(|(at, _)| {
+        let capture = path.get(at..at + 2)?;
+        let is_capture = capture.ends_with(|c: char| c.is_ascii_digit());
+        let left = to.text.get(..before + at)?.chars().count();
+        is_capture.then(|| to.place.right(left).error(capture, CAPTURE_IN_PATH))
+    });
+    places.collect()
 }
 
 fn helped(error: ConfigError, help: &str) -> ConfigError {

@@ -72,7 +72,8 @@ fn a_colon_in_a_host_pattern_begins_the_port_only_at_the_end() {
 
 #[test]
 fn captures_make_the_target_host_and_stay_literal_in_its_path() {
-    let to = rule("regex_map http://(.*)-(\\d+)\\.cn/ http://N$2.$1.$0.o:81/$1/").to;
+    let (file, found) = parsed("regex_map http://(.*)-(\\d+)\\.cn/ http://N$2.$1.$0.o:81/$1/e$/$2");
+    let to = &file.rules[0].to;
     let text = |t: &str| HostPart::Text(t.into());
     let parts = [
         text("n"),
@@ -84,7 +85,11 @@ fn captures_make_the_target_host_and_stay_literal_in_its_path() {
         text(".o"),
     ];
     assert_eq!(to.host, parts);
-    assert_eq!((to.port, to.path.as_str()), (Some(81), "$1/"));
+    assert_eq!((to.port, to.path.as_str()), (Some(81), "$1/e$/$2"));
+    let warned = found.warnings.iter().map(|w| (w.line, w.column, &*w.token));
+    assert_eq!(warned.collect::<Vec<_>>(), [(1, 56, "$1"), (1, 62, "$2")]);
+    assert!(found.is_usable());
+    rule("map http://a.cn/ http://b/$1/");
 }
 
 #[test]
