@@ -5,6 +5,7 @@
 
 use crate::base::prng::system_u128;
 use std::path::Path;
+use std::time::Duration;
 
 /// Epochs that are reserved at a time, so that taking one writes nothing.
 const EPOCHS_AHEAD: u64 = 1 << 20;
@@ -22,6 +23,11 @@ pub(crate) enum StateError {
     #[error("state: {0}")]
     Sled(#[from] sled::Error),
 }
+
+/// How often a directory that sled holds locked is tried again.
+const LOCK_TRIES: u32 = 250;
+/// The pause between two tries.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The open state; cheap to clone.
 #[derive(Clone, Debug)]
@@ -49,7 +55,7 @@ impl State {
             Some(dir) => config.path(dir.join("cache-state")),
             None => config.temporary(true),
         };
-        let db = config.open()?;
+        let db = open_when_let_go(&config)?;
         let instance = match number(&db, INSTANCE)? {
             Some(known) => known,
             None => system_u128(),
@@ -150,6 +156,30 @@ impl State {
     }
 }
 
+/// Opens sled once the one before it has let go.
+///
+/// Dropping a `Db` does not wait for sled's threads, and a process forked
+/// meanwhile holds the lock until it executes its program: an opening right
+/// after a closing found the directory locked by nobody. A second *server* is
+/// told apart before this, by the lock of the state directory.
+fn open_when_let_go(config: &sled::Config) -> sled::Result<sled::Db> {
+    let mut tries = 0;
+    loop {
+        match config.open() {
+            Err(sled::Error::Io(error)) if is_locked(&error) && tries < LOCK_TRIES => {
+                tries += 1;
+                std::thread::park_timeout(LOCK_PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// sled gives a lock that is held only as words.
+fn is_locked(error: &std::io::Error) -> bool {
+    error.to_string().contains("could not acquire lock")
+}
+
 fn number(db: &sled::Db, name: &str) -> Result<Option<u128>, StateError> {
     let bytes = db.get(name)?;
     Ok(bytes.and_then(|bytes| Some(u128::from_le_bytes(bytes.as_ref().try_into().ok()?))))
@@ -167,6 +197,17 @@ fn small(number: Option<u128>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_opening_waits_for_the_state_before_it_to_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = State::open(Some(dir.path())).unwrap();
+        let path = dir.path().to_owned();
+        let second = std::thread::spawn(move || State::open(Some(&path)).unwrap().run);
+        std::thread::park_timeout(LOCK_PAUSE * 5);
+        drop(first);
+        assert_eq!(second.join().unwrap(), 2);
+    }
 
     #[test]
     fn an_installation_keeps_its_name_and_counts_its_starts() {
