@@ -105,8 +105,10 @@ fn a_span_comes_back_though_ram_holds_objects_of_it() {
         assert_eq!(config.ctl(&["storage", "offline", "one"]).ok(), "");
         assert_eq!(config.ctl(&["storage", "online", "one"]).ok(), "");
     }
-    hits(&server);
-    assert_eq!(hits(&server), OBJECTS);
+    // The answer to `online` does not wait until the stripe is read: until
+    // then nothing is stored, and a pass or two is short of a few.
+    let mut passes = (0..5).map(|_| hits(&server));
+    assert!(passes.any(|found| found == OBJECTS));
     stop(server);
 }
 
