@@ -1,6 +1,6 @@
 //! How long a connection lives, and what it carries.
 
-use crate::support::{Client, Origin, Proxy, ok};
+use crate::support::{Client, Origin, Proxy, ok, until};
 use strata::metrics::Metric;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -18,8 +18,12 @@ fn http11_connections_carry_request_after_request() {
     let last = client.ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     assert_eq!(last.fields("connection"), ["close"]);
     assert!(client.is_closed());
-    assert_eq!(proxy.counter(Metric::TotalClientConnections), 1);
-    assert_eq!(proxy.counter(Metric::IncomingRequests), 4);
+    until("TotalClientConnections", || {
+        proxy.counter(Metric::TotalClientConnections) == 1
+    });
+    until("IncomingRequests", || {
+        proxy.counter(Metric::IncomingRequests) == 4
+    });
 }
 
 #[test]
