@@ -3,6 +3,8 @@
 //! `/demo/SIZE/…/NAME?…` answers SIZE bytes that depend on the path and on
 //! nothing else. Options stand as path segments between SIZE and NAME, or in
 //! the query: `max-age=SECONDS` (3600 without), `no-store`, `delay=MILLISECONDS`.
+//! Another word there is refused, but in the query, where it is a client's own
+//! way to tell objects apart. A refusal says why in its body.
 
 use crate::base::clock::WallTime;
 use crate::base::prng::Prng;
@@ -32,40 +34,100 @@ struct Order {
     delay: Duration,
 }
 
+/// Why a target has no such body; the client is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
+    #[error("the path is /SIZE/OPTIONS/NAME, SIZE in bytes and at most {SIZE_MAX} (64 MiB)")]
+    NoSize,
+    #[error("{0} bytes are above the limit of {SIZE_MAX} (64 MiB)")]
+    TooLarge(String),
+    #[error("a delay of {0} is above the limit of {limit} milliseconds", limit = DELAY_MAX.as_millis())]
+    TooLate(String),
+    #[error("{0:?} is no option; there are max-age=SECONDS, no-store, delay=MILLISECONDS")]
+    NoOption(String),
+}
+
+impl Refusal {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::NoSize => StatusCode::NOT_FOUND,
+            Self::TooLarge(_) | Self::TooLate(_) | Self::NoOption(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
 impl Order {
-    /// Reads a request-target; `None` is 404.
-    fn parse(path_and_query: &str) -> Option<Self> {
+    /// Reads a request-target.
+    fn parse(path_and_query: &str) -> Result<Self, Refusal> {
         let (path, query) = path_and_query
             .split_once('?')
             .unwrap_or((path_and_query, ""));
         let inner = path.strip_prefix("/demo/").unwrap_or(path);
         let mut segments = inner.trim_start_matches('/').split('/');
-        let size = segments.next()?.parse().ok().filter(|n| *n <= SIZE_MAX)?;
         let mut order = Self {
-            size,
+            size: size(segments.next().unwrap_or_default())?,
             seed: xxh3_64(path.as_bytes()),
             cache_control: "max-age=3600".to_owned(),
             delay: Duration::ZERO,
         };
-        segments
-            .chain(query.split('&'))
-            .for_each(|word| order.option(word));
-        Some(order)
+        let name = segments.next_back();
+        for word in segments {
+            if !order.option(word)? {
+                return Err(Refusal::NoOption(shortened(word)));
+            }
+        }
+        for word in name.into_iter().chain(query.split('&')) {
+            order.option(word)?;
+        }
+        Ok(order)
     }
 
-    fn option(&mut self, word: &str) {
-        let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        match (name, value.parse::<u64>()) {
-            ("no-store", _) => self.cache_control = "no-store".to_owned(),
-            ("max-age", Ok(secs)) => self.cache_control = format!("max-age={secs}"),
-            ("delay", Ok(ms)) => self.delay = Duration::from_millis(ms).min(DELAY_MAX),
-            _ => {}
+    /// Whether the word is an option, which holds then.
+    fn option(&mut self, word: &str) -> Result<bool, Refusal> {
+        let wrong = || Refusal::NoOption(shortened(word));
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        match (name, value) {
+            ("no-store", None) => self.cache_control = "no-store".to_owned(),
+            ("max-age", Some(secs)) => {
+                let secs = number(secs).ok_or_else(wrong)?;
+                self.cache_control = format!("max-age={secs}");
+            }
+            ("delay", Some(ms)) => self.delay = delay(number(ms).ok_or_else(wrong)?)?,
+            ("no-store" | "max-age" | "delay", _) => return Err(wrong()),
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
     fn etag(&self) -> String {
         format!("\"{:016x}-{}\"", self.seed, self.size)
     }
+}
+
+fn size(text: &str) -> Result<u64, Refusal> {
+    let bytes = number(text).ok_or(Refusal::NoSize)?;
+    let within = (bytes <= SIZE_MAX).then_some(bytes);
+    within.ok_or_else(|| Refusal::TooLarge(shortened(text)))
+}
+
+fn delay(ms: u64) -> Result<Duration, Refusal> {
+    let delay = Duration::from_millis(ms);
+    let within = (delay <= DELAY_MAX).then_some(delay);
+    within.ok_or_else(|| Refusal::TooLate(ms.to_string()))
+}
+
+/// Digits and nothing else; one too large for the type is its largest.
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// A client's word, as much of it as an answer repeats.
+fn shortened(word: &str) -> String {
+    word.chars().take(80).collect()
 }
 
 /// A body under way.
@@ -106,8 +168,9 @@ pub async fn answer(request: &OriginRequest, now: WallTime) -> OriginResponse {
     if !is_read {
         return empty(StatusCode::METHOD_NOT_ALLOWED, now);
     }
-    let Some(order) = Order::parse(&request.upstream.path_and_query) else {
-        return empty(StatusCode::NOT_FOUND, now);
+    let order = match Order::parse(&request.upstream.path_and_query) {
+        Ok(order) => order,
+        Err(refusal) => return refused(&refusal, request, now),
     };
     tokio::time::sleep(order.delay).await;
     let mut response = empty(StatusCode::OK, now);
@@ -120,6 +183,20 @@ pub async fn answer(request: &OriginRequest, now: WallTime) -> OriginResponse {
     response.headers.insert(header::CONTENT_LENGTH, length);
     if request.method == Method::GET {
         fill(&order, &mut response);
+    }
+    response
+}
+
+fn refused(refusal: &Refusal, request: &OriginRequest, now: WallTime) -> OriginResponse {
+    let reason = Bytes::from(format!("{refusal}\n"));
+    let mut response = empty(refusal.status(), now);
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers.insert(header::CONTENT_TYPE, text);
+    let length = HeaderValue::from(reason.len());
+    response.headers.insert(header::CONTENT_LENGTH, length);
+    if request.method == Method::GET {
+        response.framing = BodyFraming::Length(reason.len() as u64);
+        response.body = OriginBody::Whole(reason);
     }
     response
 }
@@ -223,16 +300,61 @@ mod tests {
         assert_ne!(first[..5], first[64 * 1024..]);
     }
 
+    async fn refusal(target: &str) -> (StatusCode, String) {
+        let response = get(target, &[]).await;
+        let status = response.status;
+        assert_eq!(
+            response.headers[header::CONTENT_TYPE],
+            "text/plain; charset=utf-8"
+        );
+        let length = response.headers[header::CONTENT_LENGTH].clone();
+        let body = String::from_utf8(body(response).await).unwrap();
+        assert_eq!(length, body.len().to_string(), "{target}");
+        (status, body)
+    }
+
     #[tokio::test]
-    async fn sizes_beyond_the_limit_and_other_paths_are_not_found() {
-        for target in ["/demo/67108865/a", "/demo/x/a", "/demo/", "/", "/demo/-1/a"] {
-            assert_eq!(
-                get(target, &[]).await.status,
-                StatusCode::NOT_FOUND,
-                "{target}"
-            );
+    async fn paths_without_a_size_are_not_found_and_say_what_one_is() {
+        for target in ["/demo/x/a", "/demo/", "/", "/demo/-1/a", "/demo/+1/a"] {
+            let (status, body) = refusal(target).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{target}");
+            assert!(body.contains("/SIZE/OPTIONS/NAME"), "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_above_a_limit_is_refused_with_the_limit() {
+        for target in ["/demo/67108865/a", "/demo/99999999999999999999/a"] {
+            let (status, body) = refusal(target).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{target}");
+            assert!(body.contains("limit of 67108864 (64 MiB)"), "{body}");
+        }
+        for target in ["/demo/5/delay=10001/a", "/demo/5/a?delay=10001"] {
+            let (status, body) = refusal(target).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{target}");
+            assert!(body.contains("limit of 10000 milliseconds"), "{body}");
         }
         assert_eq!(get("/demo/67108864/a", &[]).await.status, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn words_that_are_no_options_are_refused_by_name() {
+        for (target, word) in [
+            ("/demo/5/nostore/a", "nostore"),
+            ("/demo/5/no-store/dealy=5/a", "dealy=5"),
+            ("/demo/5/delay/a", "delay"),
+            ("/demo/5/a?delay=1s", "delay=1s"),
+            ("/demo/5/a?x&max-age=-1", "max-age=-1"),
+            ("/demo/5/a?no-store=1", "no-store=1"),
+        ] {
+            let (status, body) = refusal(target).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{target}");
+            let named = body.starts_with(&format!("\"{word}\" is no option"));
+            assert!(named && body.contains("max-age=SECONDS"), "{body}");
+        }
+        for target in ["/demo/5", "/demo/5/", "/demo/5/a=b", "/demo/5/a?v=7&w"] {
+            assert_eq!(get(target, &[]).await.status, StatusCode::OK, "{target}");
+        }
     }
 
     #[tokio::test]
@@ -250,9 +372,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_delay_is_at_most_ten_seconds() {
+    async fn an_answer_begins_after_its_delay() {
         let before = tokio::time::Instant::now();
-        get("/demo/5/a?delay=60000", &[]).await;
+        get("/demo/5/delay=10000/a", &[]).await;
         assert_eq!(before.elapsed(), DELAY_MAX);
     }
 

@@ -78,7 +78,18 @@ pub(super) fn parse(words: &[&Word<'_>], findings: &mut Findings) -> Options {
             findings.errors.push(error);
         }
     }
+    let useless = options.plugins.iter().filter_map(useless_params);
+    findings.warnings.extend(useless);
     options
+}
+
+/// None of the built-in plugins takes parameters.
+fn useless_params(used: &PluginUse) -> Option<ConfigError> {
+    let first = used.params.first()?;
+    let what = format!("{} takes no @pparam: it has no effect", used.plugin.name());
+    let mut warning = used.place.error(first, what);
+    warning.help = Some("write options in the path: /SIZE/delay=200/NAME".to_owned());
+    Some(warning)
 }
 
 impl Options {

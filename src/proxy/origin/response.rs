@@ -40,6 +40,8 @@ pub enum OriginBody {
     Network(Box<NetworkBody>),
     /// From the built-in generator.
     Generated(Generated),
+    /// All that is left, at once.
+    Whole(Bytes),
     /// Nothing.
     Empty,
 }
@@ -53,6 +55,10 @@ impl OriginBody {
         match self {
             Self::Network(body) => body.next().await,
             Self::Generated(body) => Ok(body.next().await),
+            Self::Whole(bytes) => {
+                let all = std::mem::take(bytes);
+                Ok((!all.is_empty()).then_some(all))
+            }
             Self::Empty => Ok(None),
         }
     }
@@ -62,7 +68,7 @@ impl OriginBody {
     pub fn trailers(&mut self) -> Option<HeaderMap> {
         match self {
             Self::Network(body) => body.trailers.take(),
-            Self::Generated(_) | Self::Empty => None,
+            Self::Generated(_) | Self::Whole(_) | Self::Empty => None,
         }
     }
 }

@@ -1,14 +1,16 @@
 //! The `@` options of rules.
 
 use super::super::{Action, Plugin, Source};
-use super::{error, rule};
+use super::{error, parsed, rule, warnings};
 
 #[test]
 fn options_are_read_in_written_order() {
-    let rule = rule(
+    let (file, found) = parsed(
         "map /demo/ http://o/ tag @plugin=generator.so @pparam=a @pparam=b=c \
          @action=deny @method=get @method=BAKE @src_ip=~10.0.0.0/8 @src_ip=::1",
     );
+    assert_eq!(found.errors, []);
+    let rule = &file.rules[0];
     assert_eq!(rule.tag.as_deref(), Some("tag"));
     assert_eq!(rule.plugins[0].plugin, Plugin::Generator);
     assert_eq!(rule.plugins[0].params, ["a", "b=c"]);
@@ -19,6 +21,20 @@ fn options_are_read_in_written_order() {
     let sources: Vec<_> = filter.sources.iter().map(shown).collect();
     let expected = [("10.0.0.0-10.255.255.255", true), ("::1", false)];
     assert_eq!(sources, expected.map(|(r, i)| (r.to_owned(), i)));
+}
+
+#[test]
+fn parameters_of_a_plugin_that_takes_none_are_warned_of() {
+    let rule = "map /demo/ http://o/ @plugin=generator.so";
+    assert_eq!(warnings(rule), [""; 0]);
+    let said = warnings(&format!("{rule} @pparam=delay=5 @pparam=x"));
+    assert_eq!(
+        said,
+        [
+            "remap.config:1:22: generator.so takes no @pparam: it has no effect \
+          (at \"delay=5\"); write options in the path: /SIZE/delay=200/NAME"
+        ]
+    );
 }
 
 #[test]
