@@ -48,9 +48,12 @@ pub enum HeadError {
     /// A line ends in LF without CR, or CR stands elsewhere than before LF.
     #[error("a line does not end in exactly CRLF")]
     LineEnd,
-    /// The first line is not `method SP target SP HTTP/1.x`.
+    /// The first line is not `method SP target SP HTTP/d.d`.
     #[error("malformed request-line")]
     RequestLine,
+    /// Another major version than 1 (RFC 9110 15.6.6).
+    #[error("HTTP major version {}", char::from(*.0))]
+    Version(u8),
     /// A field line begins with whitespace: obs-fold (RFC 9112 5.2), or
     /// whitespace before the first field (2.2).
     #[error("a line begins with whitespace")]
@@ -65,13 +68,14 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// The status that answers a request with this fault: 431, 414 or 400. The
-    /// connection closes after each.
+    /// The status that answers a request with this fault: 431, 414, 505 or 400.
+    /// The connection closes after each.
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
             Self::TooLong(_) | Self::TooManyFields(_) => 431,
             Self::TargetTooLong(_) => 414,
+            Self::Version(_) => 505,
             Self::LineEnd
             | Self::RequestLine
             | Self::Folded
@@ -253,7 +257,7 @@ pub const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// Splits `method SP target SP HTTP/1.x`.
+/// Splits `method SP target SP HTTP/d.d`.
 fn request_line<'h>(line: &'h [u8], limits: &HeadLimits) -> Result<RequestLine<'h>, HeadError> {
     let mut parts = line.split(|b| *b == b' ');
     let method = parts.next().unwrap_or_default();
@@ -266,16 +270,32 @@ fn request_line<'h>(line: &'h [u8], limits: &HeadLimits) -> Result<RequestLine<'
     if !is_method || target.is_empty() || parts.next().is_some() {
         return Err(HeadError::RequestLine);
     }
-    let minor = match version {
-        b"HTTP/1.0" => 0,
-        b"HTTP/1.1" => 1,
-        _ => return Err(HeadError::RequestLine),
-    };
+    let minor = minor_version(version)?;
     Ok(RequestLine {
         method,
         target,
         minor,
     })
+}
+
+/// A minor version above ours counts as ours (RFC 9110 2.5).
+const fn minor_version(version: &[u8]) -> Result<u8, HeadError> {
+    match version {
+        b"HTTP/1.1" => Ok(1),
+        b"HTTP/1.0" => Ok(0),
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => Ok(1),
+        [
+            b'H',
+            b'T',
+            b'T',
+            b'P',
+            b'/',
+            major @ b'0'..=b'9',
+            b'.',
+            b'0'..=b'9',
+        ] => Err(HeadError::Version(*major)),
+        _ => Err(HeadError::RequestLine),
+    }
 }
 
 /// The lines of a head, without their CRLF.
@@ -359,15 +379,17 @@ mod tests {
 
     #[test]
     fn malformed_request_lines_are_refused_rfc_9112_3() {
-        let lines: [&[u8]; 12] = [
+        let lines: [&[u8]; 14] = [
             b"GET  / HTTP/1.1",
             b" GET / HTTP/1.1",
             b"GET / HTTP/1.1 ",
             b"GET /  HTTP/1.1",
             b"GET\t/ HTTP/1.1",
             b"GET /",
-            b"GET / HTTP/2.0",
-            b"GET / HTTP/1.2",
+            b"GET / HTTP/1.10",
+            b"GET / HTTP/1",
+            b"GET / HTTP/2",
+            b"GET / HTTP/x.1",
             b"GET / http/1.1",
             b"G(T / HTTP/1.1",
             b"GET / a HTTP/1.1",
@@ -377,6 +399,19 @@ mod tests {
             let head = [line, b"\r\nHost: a\r\n\r\n"].concat();
             assert_eq!(check(&head), Err(HeadError::RequestLine), "{line:?}");
         }
+    }
+
+    #[test]
+    fn another_major_version_is_told_from_nonsense_rfc_9110_2_5() {
+        for major in b"023456789" {
+            let line = format!("GET / HTTP/{}.1\r\n\r\n", char::from(*major));
+            let refused = check(line.as_bytes()).unwrap_err();
+            assert_eq!(refused, HeadError::Version(*major));
+            assert_eq!(refused.status(), 505);
+        }
+        let read = |line| read_request_head(line, &HeadLimits::default(), |_, _| Ok(()));
+        let higher: Result<_, HeadError> = read(b"GET / HTTP/1.9\r\n\r\n");
+        assert_eq!(higher.map(|line| line.minor), Ok(1));
     }
 
     #[test]

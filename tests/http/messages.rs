@@ -155,6 +155,29 @@ fn host_follows_pristine_host_hdr() {
 }
 
 #[test]
+fn another_major_version_of_http_is_505_and_a_higher_minor_one_is_ours() {
+    let origin = Origin::with_body("hello");
+    let proxy = Proxy::start(&origin.map("/"));
+    for (version, status) in [
+        ("HTTP/2.0", 505),
+        ("HTTP/0.9", 505),
+        ("HTTP/3.1", 505),
+        ("HTTP/1.2", 200),
+        ("HTTP/2", 400),
+        ("http/2.0", 400),
+    ] {
+        let mut client = Client::connect(proxy.address);
+        let response = client.ask(format!("GET / {version}\r\nHost: h\r\n\r\n"));
+        assert_eq!(response.status, status, "{version}");
+        assert!(response.head.starts_with("HTTP/1.1 "), "{}", response.head);
+        assert!(status == 200 || client.is_closed(), "{version}");
+    }
+    let mut client = Client::connect(proxy.address);
+    let preface = client.ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    assert_eq!(preface.status, 505);
+}
+
+#[test]
 fn unmatched_requests_are_refused_in_the_words_of_their_form() {
     let proxy = Proxy::start("map http://known.cn/ http://127.0.0.1:1/\n");
     for (request, status, title) in [
