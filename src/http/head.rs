@@ -227,6 +227,38 @@ pub fn check_field_line(line: &[u8]) -> Result<(&[u8], &[u8]), HeadError> {
     Err(HeadError::FieldValue(bad.copied().unwrap_or_default()))
 }
 
+/// The fields of proactive negotiation (RFC 9110 12.5): preferences, which may
+/// come as garbage without anything else of the message coming into doubt.
+const PREFERENCES: [&[u8]; 4] = [
+    b"accept",
+    b"accept-charset",
+    b"accept-encoding",
+    b"accept-language",
+];
+
+/// The head with a space in place of each control character that
+/// [`HeadError::FieldValue`] refuses in a preference (RFC 9110 5.5 lets a
+/// recipient do either); such a field then is one that prefers nothing. In any
+/// other field, which may frame, route or authenticate, they stay and stay
+/// refused.
+#[must_use]
+pub fn blank_preferences(head: &[u8]) -> Vec<u8> {
+    let mut blanked = head.to_vec();
+    for line in blanked.split_mut(|byte| *byte == b'\n') {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        if PREFERENCES
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+        {
+            let controls = line
+                .iter_mut()
+                .filter(|byte| !is_value_byte(**byte) && **byte != b'\r');
+            controls.for_each(|byte| *byte = b' ');
+        }
+    }
+    blanked
+}
+
 /// Whether `byte` may stand in a token (RFC 9110 5.6.2).
 #[must_use]
 pub const fn is_tchar(byte: u8) -> bool {
@@ -375,6 +407,34 @@ mod tests {
             check(b"GET / HTTP/1.1\r\n A: b\r\n\r\n"),
             Err(HeadError::Folded)
         );
+    }
+
+    #[test]
+    fn controls_are_blanked_in_preferences_and_nowhere_else_rfc_9110_5_5() {
+        for name in [
+            "Accept",
+            "accept-CHARSET",
+            "Accept-Encoding",
+            "Accept-Language",
+        ] {
+            let line = format!("{name}: \0a\x7f\x01b\x1f");
+            let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\nB: c\r\n\r\n");
+            assert!(check(head.as_bytes()).is_err(), "{name}");
+            let blanked = blank_preferences(head.as_bytes());
+            let expected = head.replace(['\0', '\x7f', '\x01', '\x1f'], " ");
+            assert_eq!(blanked, expected.as_bytes());
+            assert_eq!(check(&blanked), Ok(()), "{name}");
+        }
+        for line in [
+            "Host: a\0",
+            "Content-Length: 5\0",
+            "Accept\0: a",
+            "X-Accept: \0",
+            "Accept: a\rb",
+        ] {
+            let head = format!("GET / HTTP/1.1\r\n{line}\r\n\r\n");
+            assert_eq!(blank_preferences(head.as_bytes()), head.as_bytes());
+        }
     }
 
     #[test]

@@ -74,3 +74,21 @@ fn a_304_that_adds_a_selecting_field_leaves_nothing_for_others() {
         assert_eq!(get(&mut client, &format!("X-A: {a}\r\n")), a);
     }
 }
+
+#[test]
+fn garbage_in_a_preference_is_as_good_as_none_and_still_a_hit() {
+    let (origin, proxy) = varying(&["Accept-Encoding"]);
+    let mut client = Client::connect(proxy.address);
+    assert_eq!(get(&mut client, ""), "Accept-Encoding=");
+    let long = ",;q=\u{1}".repeat(2000);
+    for garbage in ["\0,;q=", "\0", "\u{7f}\u{1}", ";;,=;q=\u{1b}gzip", &long] {
+        let fields = format!("Accept-Encoding: {garbage}\r\n");
+        assert_eq!(get(&mut client, &fields), "Accept-Encoding=", "{garbage:?}");
+    }
+    assert_eq!(origin.requests().len(), 1);
+    for name in ["Cookie", "X-Any", "Accept-Ranges"] {
+        let mut client = Client::connect(proxy.address);
+        let request = format!("GET /v HTTP/1.1\r\nHost: h\r\n{name}: \0a\r\n\r\n");
+        assert_eq!(client.ask(request).status, 400, "{name}");
+    }
+}

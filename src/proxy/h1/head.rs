@@ -5,7 +5,7 @@ use super::error::RequestError;
 use super::options::ConnOptions;
 use super::write::Asker;
 use crate::http::framing::{self, BodyFraming};
-use crate::http::head::read_request_head;
+use crate::http::head::{HeadError, blank_preferences, read_request_head};
 use crate::http::target::{self, RequestUrl, Target, TargetInput};
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, TE};
@@ -55,8 +55,21 @@ impl RequestHead {
     }
 }
 
-/// Reads a head that ends in an empty line.
+/// Reads a head that ends in an empty line. Garbage in a preference leaves the
+/// request without that preference.
 pub(super) fn parse(
+    bytes: &Bytes,
+    options: &ConnOptions,
+) -> Result<(RequestHead, Asker), RequestError> {
+    match parse_strictly(bytes, options) {
+        Err(RequestError::Head(HeadError::FieldValue(_))) => {
+            parse_strictly(&blank_preferences(bytes).into(), options)
+        }
+        parsed => parsed,
+    }
+}
+
+fn parse_strictly(
     bytes: &Bytes,
     options: &ConnOptions,
 ) -> Result<(RequestHead, Asker), RequestError> {
