@@ -52,6 +52,26 @@ fn an_origin_that_cannot_be_reached_is_502() {
 }
 
 #[test]
+fn a_response_head_is_bounded_by_its_bytes_and_2048_fields() {
+    let answer = |fields: usize| {
+        let lines: String = (0..fields).map(|n| format!("X-{n}: {n}\r\n")).collect();
+        format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 0\r\n\r\n").into_bytes()
+    };
+    let origin = Origin::answering(move |request| {
+        answer(request.target().trim_start_matches('/').parse().unwrap())
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for (fields, status) in [(300, 200), (2047, 200), (2048, 502)] {
+        let request = format!("GET /{fields} HTTP/1.1\r\nHost: h\r\n\r\n");
+        let response = client.ask(request);
+        assert_eq!(response.status, status, "{fields} fields");
+        let last = format!("x-{}", fields - 1);
+        assert_eq!(response.fields(&last).len(), usize::from(status == 200));
+    }
+}
+
+#[test]
 fn a_silent_origin_is_504() {
     let origin = Origin::answering(|_| Vec::new());
     let records = "CONFIG proxy.config.http.transaction_no_activity_timeout_out INT 1\n";

@@ -73,9 +73,9 @@ http_post_connect_attempts_timeout: int = 1800, "proxy.config.http.post_connect_
 http_push_method_enabled: int = 0, "proxy.config.http.push_method_enabled", FLAG, Reload, Global, Ignored;
 /// 1 logs and counts RAM hits apart; in Strata it is always so.
 http_record_tcp_mem_hit: int = 1, "proxy.config.http.record_tcp_mem_hit", FLAG, Reload, Global, Ignored;
-/// Bytes of a request's head above which it is refused.
+/// Bytes of a request's head above which it is refused; so is one of more than 1000 fields.
 http_request_header_max_size: int = 131_072, "proxy.config.http.request_header_max_size", between(1024, 16_777_216), Reload, Rule, Honoured;
-/// Bytes of a response's head above which it is refused.
+/// Bytes of a response's head above which it is refused; so is one of more than 2048 fields.
 http_response_header_max_size: int = 131_072, "proxy.config.http.response_header_max_size", between(1024, 16_777_216), Reload, Rule, Honoured;
 /// Server in responses: 0 the origin's, 1 ours always, 2 ours if the origin sent none.
 http_response_server_enabled: int = 1, "proxy.config.http.response_server_enabled", between(0, 2), Reload, Rule, Honoured;
