@@ -1,9 +1,9 @@
 //! From cells to what an operator reads: sums, windows and derived values.
 
 use super::cells::{Cells, Registry};
-use super::derived::DERIVED;
+use super::derived::{DERIVED, HIT_RATIO_HELP, TIER_SERIES};
 use super::rows::{METRICS, Metric};
-use super::table::MetricKind;
+use super::table::{MetricKind, exported};
 use crate::base::clock::MonoTime;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -107,14 +107,29 @@ impl Scrape {
         }))
     }
 
-    /// The value under a dotted name; `None` if no metric has it.
+    /// The series that have a label, under the names that `/metrics` gives
+    /// them.
+    pub fn labelled(&self) -> impl Iterator<Item = Shown> {
+        TIER_SERIES.iter().map(|series| Shown {
+            name: series.name,
+            kind: MetricKind::Gauge,
+            help: HIT_RATIO_HELP,
+            value: Value::Float(series.ratio(self)),
+        })
+    }
+
+    /// The value under a name, dotted or as `/metrics` shows it; `None` if no
+    /// metric has it.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<Value> {
         if let Some(metric) = Metric::by_name(name) {
             return Some(Value::Int(self.sum(metric)));
         }
-        let derived = DERIVED.iter().find(|spec| spec.name == name)?;
-        Some((derived.value)(self))
+        let mut derived = DERIVED.iter();
+        let found = derived.find(|spec| spec.name == name || exported(spec.name) == name);
+        let value = found.map(|spec| (spec.value)(self));
+        let mut labelled = self.labelled();
+        value.or_else(|| Some(labelled.find(|shown| shown.name == name)?.value))
     }
 }
 

@@ -94,16 +94,49 @@ fn tier_ratio(scrape: &Scrape, tier: Metric) -> f64 {
     ratio(scrape.delta(tier), scrape.delta(Metric::CacheReadSuccess))
 }
 
-/// The tiers, as the label of `strata_hit_ratio` names them, and what each
-/// answered of the reads of the last 10 seconds, from 0 to 1.
-#[must_use]
-pub(super) fn tier_ratios(scrape: &Scrape) -> [(&'static str, f64); 3] {
-    [
-        ("ram", tier_ratio(scrape, Metric::CacheRamReadSuccess)),
-        ("ssd", tier_ratio(scrape, Metric::CacheSsdReadSuccess)),
-        ("hdd", tier_ratio(scrape, Metric::CacheDiskReadSuccess)),
-    ]
+/// The one metric with a label: what a tier answered of the successful cache
+/// reads of the last 10 seconds, from 0 to 1.
+pub(super) const HIT_RATIO: &str = "strata_hit_ratio";
+
+/// What `/metrics` says of [`HIT_RATIO`].
+pub(super) const HIT_RATIO_HELP: &str =
+    "Share of the successful cache reads of the last 10 seconds that the tier answered.";
+
+/// A series of [`HIT_RATIO`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TierSeries {
+    /// The label's value.
+    pub(super) tier: &'static str,
+    /// The series as Prometheus writes it.
+    pub(super) name: &'static str,
+    reads: Metric,
 }
+
+impl TierSeries {
+    /// The tier's share, 0 without reads.
+    pub(super) fn ratio(&self, scrape: &Scrape) -> f64 {
+        tier_ratio(scrape, self.reads)
+    }
+}
+
+/// Every tier.
+pub(super) const TIER_SERIES: [TierSeries; 3] = [
+    TierSeries {
+        tier: "ram",
+        name: "strata_hit_ratio{tier=\"ram\"}",
+        reads: Metric::CacheRamReadSuccess,
+    },
+    TierSeries {
+        tier: "ssd",
+        name: "strata_hit_ratio{tier=\"ssd\"}",
+        reads: Metric::CacheSsdReadSuccess,
+    },
+    TierSeries {
+        tier: "hdd",
+        name: "strata_hit_ratio{tier=\"hdd\"}",
+        reads: Metric::CacheDiskReadSuccess,
+    },
+];
 
 fn per_second(scrape: &Scrape, amount: u64) -> f64 {
     let secs = scrape.elapsed().as_secs_f64();

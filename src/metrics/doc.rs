@@ -10,9 +10,9 @@ const HEAD: &str = "\
 
 Written from the tables in `src/metrics/` by `UPDATE_DOCS=1 cargo test`; not edited by hand.
 
-`traffic_line -r NAME`, `traffic_line -m REGEX` and `traffic_ctl metric get NAME` print any of them.
 `/metrics` of the admin listener spells them with `_` for every `.`, and `/_stats` has them as JSON.
-`strata_hit_ratio{tier=\"ram|ssd|hdd\"}` is there only in `/metrics`: `ramhit`, `ssdhit` and `hddhit` by 100.
+`traffic_line -r NAME`, `traffic_line -m REGEX` and `traffic_ctl metric get|match|zero` know both spellings.
+`strata_hit_ratio{tier=\"ram|ssd|hdd\"}` has that spelling only: `ramhit`, `ssdhit` and `hddhit` by 100.
 
 ";
 

@@ -1,7 +1,7 @@
 //! What a scraper reads: Prometheus text, and ATS's stats_over_http JSON.
 
 use super::collect::{Scrape, Shown, Value};
-use super::derived::tier_ratios;
+use super::derived::{HIT_RATIO, HIT_RATIO_HELP, TIER_SERIES};
 use super::table::MetricKind;
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
@@ -39,12 +39,12 @@ fn record(recorder: &PrometheusRecorder, shown: &Shown) {
 }
 
 fn record_tiers(recorder: &PrometheusRecorder, scrape: &Scrape) {
-    let name = "strata_hit_ratio";
-    let help = "Share of the successful cache reads of the last 10 seconds that the tier answered.";
-    recorder.describe_gauge(KeyName::from_const_str(name), None, help.into());
-    for (tier, ratio) in tier_ratios(scrape) {
-        let key = Key::from_parts(name, vec![Label::new("tier", tier)]);
-        recorder.register_gauge(&key, &METADATA).set(ratio);
+    let name = KeyName::from_const_str(HIT_RATIO);
+    recorder.describe_gauge(name, None, HIT_RATIO_HELP.into());
+    for series in TIER_SERIES {
+        let key = Key::from_parts(HIT_RATIO, vec![Label::new("tier", series.tier)]);
+        let gauge = recorder.register_gauge(&key, &METADATA);
+        gauge.set(series.ratio(scrape));
     }
 }
 

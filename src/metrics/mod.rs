@@ -18,4 +18,4 @@ pub use collect::{Collector, Scrape, Shown, Value, WINDOW};
 pub use derived::{DERIVED, DerivedSpec};
 pub use held::Held;
 pub use rows::{METRICS, Metric};
-pub use table::{MetricKind, MetricSpec};
+pub use table::{MetricKind, MetricSpec, exported};

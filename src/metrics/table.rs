@@ -60,12 +60,19 @@ impl Metric {
         &METRICS[self.index()]
     }
 
-    /// The metric with a dotted name.
+    /// The metric with a name, dotted or as [`exported`].
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
-        let row = METRICS.binary_search_by(|spec| spec.name.cmp(name)).ok()?;
+        let dotted = METRICS.binary_search_by(|spec| spec.name.cmp(name)).ok();
+        let row = dotted.or_else(|| METRICS.iter().position(|spec| exported(spec.name) == name))?;
         ROWS.get(row).copied()
     }
+}
+
+/// A dotted name as Prometheus sees it.
+#[must_use]
+pub fn exported(dotted: &str) -> String {
+    dotted.replace('.', "_")
 }
 
 #[cfg(test)]
@@ -84,9 +91,11 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_found_by_its_name() {
+    fn every_row_is_found_by_both_its_names() {
         for metric in ROWS {
-            assert_eq!(Metric::by_name(metric.spec().name), Some(*metric));
+            let name = metric.spec().name;
+            assert_eq!(Metric::by_name(name), Some(*metric));
+            assert_eq!(Metric::by_name(&exported(name)), Some(*metric));
         }
     }
 }

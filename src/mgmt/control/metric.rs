@@ -1,9 +1,10 @@
 //! `metric get|match|zero`.
 
-use crate::metrics::{METRICS, Metric, Registry, Scrape, Shown};
+use crate::metrics::{METRICS, Metric, Registry, Scrape, Shown, exported};
 use crate::mgmt::rpc::{Fault, FaultKind};
 use regex::Regex;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// A metric as `metric get` lists it.
 fn row(name: &str, value: &str) -> Value {
@@ -28,13 +29,23 @@ pub(super) fn get(scrape: &Scrape, names: &[&str]) -> Result<Value, Fault> {
     Ok(json!({ "values": rows }))
 }
 
-/// The metrics whose name matches.
+/// The metrics whose name matches, dotted or as `/metrics` spells it, each
+/// under the name that did.
 pub(super) fn matching(scrape: &Scrape, pattern: &Regex) -> Vec<Value> {
-    let matches = |shown: &Shown| pattern.is_match(shown.name);
-    let found = scrape.all().filter(matches);
-    found
-        .map(|shown| row(shown.name, &shown.value.to_string()))
-        .collect()
+    let rows = scrape.all().chain(scrape.labelled());
+    rows.filter_map(|shown| {
+        let name = matching_name(&shown, pattern)?;
+        Some(row(&name, &shown.value.to_string()))
+    })
+    .collect()
+}
+
+fn matching_name(shown: &Shown, pattern: &Regex) -> Option<Cow<'static, str>> {
+    if pattern.is_match(shown.name) {
+        return Some(shown.name.into());
+    }
+    let exported = exported(shown.name);
+    pattern.is_match(&exported).then(|| exported.into())
 }
 
 /// Zeroes the named counters, or all of them if none is named.
@@ -68,7 +79,7 @@ fn all_metrics() -> Vec<Metric> {
 mod tests {
     use super::*;
     use crate::base::clock::MonoTime;
-    use crate::metrics::Collector;
+    use crate::metrics::{Collector, export};
     use std::sync::Arc;
 
     fn counted() -> (Arc<Registry>, Collector) {
@@ -122,5 +133,42 @@ mod tests {
             .collect();
         assert!(names.contains(&"ssdhit"), "{names:?}");
         assert!(names.contains(&"proxy.process.cache.ssd.read.success"));
+    }
+
+    fn found(scrape: &Scrape, pattern: &str) -> Vec<Value> {
+        matching(scrape, &Regex::new(pattern).unwrap())
+    }
+
+    #[test]
+    fn every_series_of_the_prometheus_page_is_got_and_matched_by_its_name() {
+        let (_, collector) = counted();
+        let scrape = scrape(&collector);
+        let page = export::prometheus(&scrape);
+        let series = page.lines().filter(|line| !line.starts_with('#'));
+        let names: Vec<&str> = series
+            .filter_map(|line| Some(line.rsplit_once(' ')?.0))
+            .collect();
+        assert!(names.contains(&"ramhit") && names.contains(&"strata_config_generation"));
+        let values = get(&scrape, &names).unwrap();
+        assert_eq!(values["values"].as_array().unwrap().len(), names.len());
+        for name in names {
+            let rows = found(&scrape, &format!("^{}$", regex::escape(name)));
+            assert_eq!(rows.len(), 1, "{name}: {rows:?}");
+            assert_eq!(rows[0]["name"], name);
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_both_names_match_finds_a_metric_once_and_dotted() {
+        let (_, collector) = counted();
+        let rows = found(&scrape(&collector), "cache.read.success$");
+        assert_eq!(rows, [row("proxy.process.cache.read.success", "3")]);
+    }
+
+    #[test]
+    fn counters_are_zeroed_by_their_prometheus_names() {
+        let (registry, collector) = counted();
+        zero(&registry, &["proxy_process_cache_read_success"]).unwrap();
+        assert_eq!(scrape(&collector).sum(Metric::CacheReadSuccess), 0);
     }
 }
