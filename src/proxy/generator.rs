@@ -10,9 +10,11 @@ use crate::base::clock::WallTime;
 use crate::base::prng::Prng;
 use crate::base::size::MIB;
 use crate::http::framing::BodyFraming;
+use crate::metrics::{Cells, Metric};
 use crate::proxy::origin::{OriginBody, OriginRequest, OriginResponse};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -105,6 +107,15 @@ impl Order {
     fn etag(&self) -> String {
         format!("\"{:016x}-{}\"", self.seed, self.size)
     }
+
+    fn body(&self, cells: &Arc<Cells>) -> Generated {
+        Generated {
+            seed: self.seed,
+            at: 0,
+            size: self.size,
+            cells: Arc::clone(cells),
+        }
+    }
 }
 
 fn size(text: &str) -> Result<u64, Refusal> {
@@ -136,6 +147,7 @@ pub struct Generated {
     seed: u64,
     at: u64,
     size: u64,
+    cells: Arc<Cells>,
 }
 
 impl Generated {
@@ -146,6 +158,8 @@ impl Generated {
         tokio::task::yield_now().await;
         let block = block(self.seed, self.at / BLOCK);
         self.at += left.min(BLOCK);
+        self.cells
+            .add(Metric::OriginResponseBodyBytes, left.min(BLOCK));
         let keep = usize::try_from(left.min(BLOCK)).unwrap_or(block.len());
         Some(block.slice(..keep.min(block.len())))
     }
@@ -162,8 +176,9 @@ fn block(seed: u64, index: u64) -> Bytes {
     bytes.freeze()
 }
 
-/// Answers as an origin does, `now` being the time of the request.
-pub async fn answer(request: &OriginRequest, now: WallTime) -> OriginResponse {
+/// Answers as an origin does, `now` being the time of the request; the body's
+/// bytes are counted as they are read.
+pub async fn answer(request: &OriginRequest, now: WallTime, cells: &Arc<Cells>) -> OriginResponse {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     if !is_read {
         return empty(StatusCode::METHOD_NOT_ALLOWED, now);
@@ -182,7 +197,8 @@ pub async fn answer(request: &OriginRequest, now: WallTime) -> OriginResponse {
     let length = HeaderValue::from(order.size);
     response.headers.insert(header::CONTENT_LENGTH, length);
     if request.method == Method::GET {
-        fill(&order, &mut response);
+        response.framing = BodyFraming::Length(order.size);
+        response.body = OriginBody::Generated(order.body(cells));
     }
     response
 }
@@ -199,15 +215,6 @@ fn refused(refusal: &Refusal, request: &OriginRequest, now: WallTime) -> OriginR
         response.body = OriginBody::Whole(reason);
     }
     response
-}
-
-fn fill(order: &Order, response: &mut OriginResponse) {
-    response.framing = BodyFraming::Length(order.size);
-    response.body = OriginBody::Generated(Generated {
-        seed: order.seed,
-        at: 0,
-        size: order.size,
-    });
 }
 
 fn describe(order: &Order, headers: &mut HeaderMap) {
@@ -264,6 +271,7 @@ fn http_date(secs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Registry;
     use crate::proxy::origin::{Place, Upstream};
 
     async fn get(target: &str, fields: &[(header::HeaderName, &str)]) -> OriginResponse {
@@ -277,7 +285,8 @@ mod tests {
             headers.insert(name, value.parse().unwrap());
         }
         let request = OriginRequest::new(upstream, Method::GET, headers);
-        answer(&request, WallTime::from_secs(1_800_000_000)).await
+        let cells = Registry::new().cells();
+        answer(&request, WallTime::from_secs(1_800_000_000), &cells).await
     }
 
     async fn body(mut response: OriginResponse) -> Vec<u8> {

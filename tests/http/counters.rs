@@ -77,3 +77,19 @@ fn gauges_count_what_is_there_and_come_back_to_rest() {
         proxy.counter(Metric::CurrentClientConnections) == 0
     });
 }
+
+#[test]
+fn the_generator_moves_the_counters_of_an_origin() {
+    let proxy = Proxy::start("map http://h/ http://g/ @plugin=generator.so\n");
+    let mut client = Client::connect(proxy.address);
+    for _ in 0..2 {
+        let answer = client.ask("GET /100000/a HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(answer.body.len(), 100_000);
+    }
+    let counter = |metric| proxy.counter(metric);
+    assert_eq!(counter(Metric::OriginResponseBodyBytes), 100_000);
+    assert_eq!(counter(Metric::OutgoingRequests), 1);
+    assert_eq!(counter(Metric::IncomingResponses), 1);
+    assert!(counter(Metric::OriginRequestHeadBytes) > 0);
+    assert!(counter(Metric::OriginResponseHeadBytes) > 0);
+}

@@ -237,7 +237,7 @@ fn pass_interim(message: &mut Request<RequestBody>, to: mpsc::Sender<Interim>) {
 }
 
 /// Bytes that the field lines take.
-fn head_bytes(headers: &HeaderMap) -> u64 {
+pub(super) fn head_bytes(headers: &HeaderMap) -> u64 {
     let line = |(name, value): (&header::HeaderName, &header::HeaderValue)| {
         name.as_str().len() + value.len() + 4
     };

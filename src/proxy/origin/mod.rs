@@ -26,7 +26,7 @@ use super::resolve::{NameSources, Resolver};
 use crate::base::clock::Clock;
 use crate::metrics::{Cells, Metric};
 use connect::Dial;
-use exchange::Exchange;
+use exchange::{Exchange, head_bytes};
 use pool::{PoolState, ServerKey};
 use response::Limits;
 use std::cell::RefCell;
@@ -121,13 +121,28 @@ impl OriginPool {
     pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, OriginError> {
         self.state.cells.add(Metric::OutgoingRequests, 1);
         match &request.upstream.place {
-            Place::Generator => Ok(generator::answer(&request, self.state.clock.wall()).await),
+            Place::Generator => Ok(self.generate(&request).await),
             Place::Server { scheme, host, port } if *scheme == "http" => {
                 let server = (host.clone(), *port);
                 self.send_to(server, request).await
             }
             Place::Server { scheme, .. } => Err(OriginError::Scheme((*scheme).to_owned())),
         }
+    }
+
+    /// The generator's answer, counted as any origin's.
+    async fn generate(&self, request: &OriginRequest) -> OriginResponse {
+        let cells = &self.state.cells;
+        cells.add(Metric::OriginRequestHeadBytes, head_bytes(&request.headers));
+        let response = generator::answer(request, self.state.clock.wall(), cells).await;
+        cells.add(Metric::IncomingResponses, 1);
+        let bytes = head_bytes(&response.headers);
+        cells.add(Metric::OriginResponseHeadBytes, bytes);
+        if let OriginBody::Whole(body) = &response.body {
+            let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
+            cells.add(Metric::OriginResponseBodyBytes, bytes);
+        }
+        response
     }
 
     async fn send_to(
