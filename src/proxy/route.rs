@@ -113,14 +113,18 @@ impl Router<'_> {
         rule: &CompiledRule,
         (target, mode): (TargetUrl, Mode),
     ) -> Step {
-        let client = self.client(&head, mode);
+        let generated = is_generated(rule);
+        // The generator makes as many bytes as it is asked for: the loopback of
+        // its rule is not everybody whom a balancer on this machine lets in.
+        let judged_as = if generated { Mode::Forward } else { mode };
+        let client = self.client(&head, judged_as);
         if rule.refused_by(&client).is_some() {
             return Step::Answer(Answer::AccessDenied);
         }
         if rule.ip_allow_holds() && !self.snapshot.ip_allow.allows_client(&client) {
             return Step::Answer(Answer::AccessDenied);
         }
-        let place = if is_generated(rule) {
+        let place = if generated {
             Place::Generator
         } else {
             Place::Server {

@@ -25,13 +25,13 @@ impl<'m> Client<'m> {
 
     /// The same client, when its request carries Via, Forwarded or
     /// X-Forwarded-For (`relayed`) and asks for what loopback alone may do: it
-    /// is PURGE or PUSH, or `forwarded`, that is, the client chooses the
+    /// is PURGE or PUSH, or `much` says so, as of a client that chooses the
     /// origin. A balancer on this machine sends such requests for anyone, so
     /// its address proves nothing: the request must be allowed both as a
     /// loopback client and as one that no loopback rule covers.
     #[must_use]
-    pub fn relayed(self, relayed: bool, forwarded: bool) -> Self {
-        let asks_much = forwarded || matches!(self.method, "PURGE" | "PUSH");
+    pub fn relayed(self, relayed: bool, much: bool) -> Self {
+        let asks_much = much || matches!(self.method, "PURGE" | "PUSH");
         Self {
             relayed: relayed && asks_much,
             ..self

@@ -204,3 +204,22 @@ fn a_relayed_request_proves_nothing_by_coming_from_loopback() {
     let purge = client.ask("PURGE /known/a HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(purge.status, 404);
 }
+
+#[test]
+fn the_generator_of_loopback_is_not_there_for_whom_a_balancer_lets_in() {
+    let of_loopback = "@action=allow @src_ip=127.0.0.1 @src_ip=::1";
+    let origin = Origin::with_body("hello");
+    let demo = format!("map /demo/ http://g/ @plugin=generator.so {of_loopback}\n");
+    let plain = format!("map /plain/ http://{}/ {of_loopback}\n", origin.address);
+    let proxy = Proxy::start(&(demo + &plain));
+    assert_eq!(get(proxy.address, "/demo/5/a", ""), 200);
+    for mark in [
+        "Via: 1.1 b",
+        "Forwarded: for=10.0.0.1",
+        "X-Forwarded-For: 10.0.0.1",
+    ] {
+        let fields = format!("{mark}\r\n");
+        assert_eq!(get(proxy.address, "/demo/5/a", &fields), 403, "{mark}");
+        assert_eq!(get(proxy.address, "/plain/a", &fields), 200, "{mark}");
+    }
+}
