@@ -14,7 +14,7 @@ use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
 use crate::proxy::snapshot::SnapshotParts;
-use crate::remap::{HostRegex, IpAllow, PathPrefix, RemapOptions, Table};
+use crate::remap::{IpAllow, RemapOptions, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -263,7 +263,7 @@ pub fn build(loaded: &Loaded, generation: u64) -> Result<(Snapshot, Vec<ConfigEr
 
 fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
     let records = &loaded.records;
-    let (remap, mut found) = Table::build(&loaded.remap, &remap_options(records));
+    let (remap, mut found) = Table::build(&loaded.remap, &RemapOptions::from_records(records));
     let place = place_of(&loaded.records_file, "proxy.config.http.connect_ports");
     let (connect_ports, findings) = ConnectPorts::parse(&records.http_connect_ports, &place);
     found.extend(findings);
@@ -274,21 +274,6 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
         ip_allow: IpAllow::new(&loaded.ip_allow),
     };
     (parts, found)
-}
-
-fn remap_options(records: &Records) -> RemapOptions {
-    let host_regex = match &*records.strata_remap_host_regex {
-        "search" => HostRegex::Search,
-        _ => HostRegex::Anchored,
-    };
-    let path_prefix = match &*records.strata_remap_path_prefix {
-        "byte" => PathPrefix::Byte,
-        _ => PathPrefix::Segment,
-    };
-    RemapOptions {
-        host_regex,
-        path_prefix,
-    }
 }
 
 /// The state directory that records.config names, made absolute. Errors in the

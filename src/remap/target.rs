@@ -1,6 +1,7 @@
 //! Where a rule sends a request, and the switches of the rule language.
 
 use crate::base::scheme::Scheme;
+use crate::config::records::Records;
 use std::sync::Arc;
 
 /// Where we differ from ATS on purpose; each has a record to get ATS's way.
@@ -10,6 +11,25 @@ pub struct RemapOptions {
     pub host_regex: HostRegex,
     /// `proxy.config.strata.remap.path_prefix`.
     pub path_prefix: PathPrefix,
+}
+
+impl RemapOptions {
+    /// The options that `records` say.
+    #[must_use]
+    pub fn from_records(records: &Records) -> Self {
+        let host_regex = match &*records.strata_remap_host_regex {
+            "search" => HostRegex::Search,
+            _ => HostRegex::Anchored,
+        };
+        let path_prefix = match &*records.strata_remap_path_prefix {
+            "byte" => PathPrefix::Byte,
+            _ => PathPrefix::Segment,
+        };
+        Self {
+            host_regex,
+            path_prefix,
+        }
+    }
 }
 
 /// How much of a host a `regex_` rule's pattern must match.
