@@ -142,14 +142,18 @@ fn heuristic(
     if !is_heuristic_status(status) && !directives.public {
         return None;
     }
-    let modified = date::field(headers, &LAST_MODIFIED, response_time)?;
-    let generated = date::field(headers, &DATE, response_time).unwrap_or(response_time);
-    let part = fraction(generated.since(modified), policy.heuristic_lm_factor);
     let floor = policy.heuristic_min.min(policy.heuristic_max);
-    Some(Lifetime {
-        secs: part.clamp(floor, policy.heuristic_max),
-        source: LifetimeSource::Heuristic,
-    })
+    let secs = match date::field(headers, &LAST_MODIFIED, response_time) {
+        Some(modified) => {
+            let generated = date::field(headers, &DATE, response_time).unwrap_or(response_time);
+            let part = fraction(generated.since(modified), policy.heuristic_lm_factor);
+            part.clamp(floor, policy.heuristic_max)
+        }
+        None if floor == 0 => return None,
+        None => floor,
+    };
+    let source = LifetimeSource::Heuristic;
+    Some(Lifetime { secs, source })
 }
 
 /// Whole seconds of `factor` of `span`; 0 for a factor that is none.
@@ -246,6 +250,12 @@ mod tests {
                 source: LifetimeSource::Nothing
             }
         );
+        let floored = CachePolicy {
+            heuristic_min: 70,
+            ..policy.clone()
+        };
+        assert_eq!(lifetime_of(200, &[date], &floored).secs, 70);
+        assert_eq!(lifetime_of(302, &[date], &floored).secs, 0);
         for factor in [f64::NAN, -1.0, f64::INFINITY] {
             let policy = CachePolicy {
                 heuristic_lm_factor: factor,

@@ -105,8 +105,8 @@ pub struct CachePolicy {
     pub required_headers: RequiredHeaders,
     /// `http.cache.when_to_revalidate`.
     pub when_to_revalidate: WhenToRevalidate,
-    /// `http.cache.heuristic_min_lifetime`: applies when there is a
-    /// Last-Modified; without one the heuristic lifetime is 0.
+    /// `http.cache.heuristic_min_lifetime`: the floor of the heuristic
+    /// lifetime; without a Last-Modified it is the lifetime.
     pub heuristic_min: u64,
     /// `http.cache.heuristic_max_lifetime`.
     pub heuristic_max: u64,

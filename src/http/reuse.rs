@@ -184,6 +184,14 @@ pub fn is_failure(status: u16, policy: &CachePolicy) -> bool {
     policy.stale_on_error_statuses.contains(&status)
 }
 
+/// Whether a no-cache of the request makes the origin send the response anew,
+/// so that it must not be asked to validate what is held
+/// (`ims_on_client_no_cache` 0).
+#[must_use]
+pub fn wants_anew(request: &ReuseRequest, policy: &CachePolicy) -> bool {
+    !policy.ims_on_client_no_cache && heeds_no_cache(request, policy)
+}
+
 /// What demands that the origin be asked whether or not the response is fresh.
 fn demands(
     facts: &Facts,
@@ -197,7 +205,7 @@ fn demands(
     if facts.no_cache {
         return Some(Reason::NoCache);
     }
-    if asked.no_cache && (forward || !policy.ignore_client_no_cache) {
+    if heeds_no_cache(request, policy) {
         return Some(Reason::RequestNoCache);
     }
     if obeys_max_age && exceeds_max_age(facts, asked, now) {
@@ -208,6 +216,12 @@ fn demands(
         return Some(Reason::RequestMinFresh);
     }
     None
+}
+
+/// In forward mode a client's no-cache always counts.
+fn heeds_no_cache(request: &ReuseRequest, policy: &CachePolicy) -> bool {
+    let heeded = request.mode == Mode::Forward || !policy.ignore_client_no_cache;
+    request.directives.no_cache && heeded
 }
 
 /// A request with max-stale takes a response past its max-age too, as long as

@@ -148,8 +148,10 @@ impl Job {
     ) -> (OriginRequest, bool) {
         let mut fields = self.fields.clone();
         let validates = match (stale, conditions) {
-            (Some(stale), _) => conditional::set_revalidation(&mut fields, &stale.head),
-            (None, Conditions::Strip) => {
+            (Some(stale), _) if !reuse::wants_anew(&self.asked, &self.snapshot.policy) => {
+                conditional::set_revalidation(&mut fields, &stale.head)
+            }
+            (Some(_), _) | (None, Conditions::Strip) => {
                 conditional::remove_conditions(&mut fields);
                 false
             }

@@ -157,8 +157,10 @@ impl Exchange<'_> {
     ) -> Result<OriginResponse, OriginError> {
         let (head, incoming) = response.into_parts();
         self.count(Metric::IncomingResponses);
+        let bytes = head_bytes(&head.headers);
         let cells = &self.pool.state.cells;
-        cells.add(Metric::OriginResponseHeadBytes, head_bytes(&head.headers));
+        cells.add(Metric::OriginResponseHeadBytes, bytes);
+        self.judge_size(bytes)?;
         let framing = response_framing(&asked.method, head.status, head.version, &head.headers)
             .map_err(|error| OriginError::Malformed(error.to_string()))?;
         Ok(OriginResponse {
@@ -170,6 +172,17 @@ impl Exchange<'_> {
             request_time: asked.at,
             response_time: self.pool.state.clock.wall(),
         })
+    }
+
+    /// A kept connection holds to the limit that it was opened with, which a
+    /// reload may have lowered.
+    fn judge_size(&self, bytes: u64) -> Result<(), OriginError> {
+        let max = u64::try_from(self.options.head_bytes_max).unwrap_or(u64::MAX);
+        if bytes > max {
+            let why = format!("its head has {bytes} bytes, of at most {max}");
+            return Err(OriginError::Malformed(why));
+        }
+        Ok(())
     }
 
     fn body(&self, framing: BodyFraming, incoming: Incoming, lease: Lease) -> OriginBody {
