@@ -12,4 +12,5 @@ mod forwarding;
 mod framing;
 mod limits;
 mod messages;
+mod records;
 mod vary;

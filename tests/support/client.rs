@@ -43,6 +43,11 @@ impl Client {
         }
     }
 
+    /// This end's address.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.reader.get_ref().local_addr().unwrap()
+    }
+
     /// Sends bytes; a proxy that closed already is found out by reading.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         drop(self.reader.get_mut().write_all(bytes.as_ref()));

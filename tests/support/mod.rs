@@ -5,8 +5,8 @@ mod client;
 mod origin;
 mod proxy;
 
-pub(crate) use client::Client;
-pub(crate) use origin::{Origin, ok};
+pub(crate) use client::{Client, Response};
+pub(crate) use origin::{Origin, Recorded, ok};
 pub(crate) use proxy::{Proxy, UUID};
 
 use std::io::BufRead;

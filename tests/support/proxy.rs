@@ -27,6 +27,7 @@ pub(crate) const UUID: &str = "0123-test";
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     registry: Arc<Registry>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
     control: LifeControl,
     thread: Option<JoinHandle<()>>,
 }
@@ -81,8 +82,9 @@ impl Proxy {
         let slots = usize::try_from(snapshot.records.net_max_connections_in).unwrap();
         let (control, life) = LifeControl::new();
         let registry = Registry::new();
+        let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let shared = adapt(Shared {
-            snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
+            snapshot: Arc::clone(&snapshot),
             registry: Arc::clone(&registry),
             clock: Arc::new(SystemClock::new()),
             life,
@@ -101,9 +103,17 @@ impl Proxy {
         Self {
             address: listeners.address,
             registry,
+            snapshot,
             control,
             thread: Some(thread),
         }
+    }
+
+    /// Puts these files in force, as a reload does.
+    pub(crate) fn reload(&self, records: &str, remap: &str) {
+        let generation = self.snapshot.load().generation + 1;
+        let snapshot = Snapshot::new(generation, parts(records, remap));
+        self.snapshot.store(Arc::new(snapshot));
     }
 
     /// A counter's value.
@@ -149,7 +159,7 @@ pub(crate) fn parts(records: &str, remap: &str) -> SnapshotParts {
     assert_eq!(findings.errors, []);
     let (rules, findings) = remap::parse("remap.config", remap.as_bytes(), &|_| Ok(Vec::new()));
     assert_eq!(findings.errors, []);
-    let (table, findings) = Table::build(&rules, &RemapOptions::default());
+    let (table, findings) = Table::build(&rules, &RemapOptions::from_records(&records));
     assert_eq!(findings.errors, []);
     let place = Place {
         file: "records.config".into(),

@@ -1,0 +1,98 @@
+//! The table of records that show in an exchange or two.
+
+use super::{Effect, Seen, faults};
+
+const GET: &str = "GET /x";
+const COOKIE: &str = "GET /x\r\nCookie: a=b";
+const NO_CACHE: &str = "GET /x\r\nCache-Control: no-cache";
+const MAX_AGE_0: &str = "GET /x\r\nCache-Control: max-age=0";
+const CREDENTIALS: &str = "GET /x\r\nAuthorization: Basic YTpi";
+const RANGE: &str = "GET /x\r\nRange: bytes=0-1";
+const POST: &str = "POST /x\r\nContent-Length: 0";
+const OWN_VIA: &str = "GET /x\r\nVia: 1.1 x[0123-test] (x)";
+const ENCODINGS: &str = "GET /x\r\nAccept-Encoding: br, gzip";
+const CLIENT_IP: &str = "GET /x\r\nClient-ip: 192.0.2.1";
+const LONG_FIELD: &str = "GET /x\r\nX: {long}";
+
+const PLAIN: &str = "200 OK";
+const FRESH: &str = "200 OK\r\nCache-Control: max-age=60";
+const NO_STORE: &str = "200 OK\r\nCache-Control: no-store, max-age=60";
+const AGED: &str = "200 OK\r\nCache-Control: max-age=60\r\nAge: 10";
+const TAGGED: &str = "200 OK\r\nCache-Control: max-age=60\r\nETag: \"a\"";
+const STALE: &str = "200 OK\r\nCache-Control: max-age=60\r\nAge: 100\r\nETag: \"a\"";
+const OLD: &str = "200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT";
+const SETS_COOKIE: &str = "200 OK\r\nCache-Control: max-age=60\r\nSet-Cookie: a=b";
+const NAMED: &str = "200 OK\r\nServer: origin";
+const LONG_HEAD: &str = "200 OK\r\nX: {long}";
+const FAILURE: &str = "500 Oops\r\nCache-Control: no-store";
+
+/// Makes an [`Effect`] of each row: records, asks, answers, what is looked at,
+/// and that under the default and under the first record's value.
+macro_rules! effects {
+    ($( $($name:literal = $value:literal),+; $asks:expr, $answers:expr,
+        $seen:expr => $by_default:literal, $set:literal; )*) => {
+        const EFFECTS: &[Effect] = &[ $( Effect {
+            records: &[$(($name, $value)),+],
+            asks: &$asks,
+            answers: &$answers,
+            seen: $seen,
+            by_default: $by_default,
+            set: $set,
+        }, )* ];
+    };
+}
+
+effects! {
+    "http.cache.http" = "0"; [GET, GET], [FRESH], Seen::fetches => "1", "2";
+    "http.cache.cache_responses_to_cookies" = "0"; [COOKIE, COOKIE], [FRESH], Seen::fetches => "1", "2";
+    "http.cache.cache_urls_that_look_dynamic" = "0"; ["GET /?q=", "GET /?q="], [FRESH], Seen::fetches => "1", "2";
+    "http.cache.guaranteed_max_lifetime" = "10"; [GET, GET], [FRESH], Seen::lifetime => "60", "10";
+    "http.cache.guaranteed_min_lifetime" = "100"; [GET, GET], [FRESH], Seen::lifetime => "60", "100";
+    "http.cache.heuristic_lm_factor" = "0.0"; [GET, GET], [OLD], Seen::fetches => "1", "2";
+    "http.cache.heuristic_max_lifetime" = "50"; [GET, GET], [OLD], Seen::lifetime => "86400", "50";
+    "http.cache.heuristic_min_lifetime" = "70"; [GET, GET], [PLAIN], Seen::fetches => "2", "1";
+    "http.cache.ignore_authentication" = "1"; [CREDENTIALS, CREDENTIALS], [FRESH], Seen::fetches => "2", "1";
+    "http.cache.ignore_client_cc_max_age" = "0"; [GET, MAX_AGE_0], [AGED], Seen::fetches => "1", "2";
+    "http.cache.ignore_client_no_cache" = "0"; [GET, NO_CACHE], [FRESH], Seen::fetches => "1", "2";
+    "http.cache.ignore_server_no_cache" = "1"; [GET, GET], [NO_STORE], Seen::fetches => "2", "1";
+    "http.cache.ims_on_client_no_cache" = "0", "http.cache.ignore_client_no_cache" = "0";
+        [GET, NO_CACHE], [TAGGED], |seen| seen.sent("if-none-match") => "\"a\"", "";
+    "http.cache.max_stale_age" = "10"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
+    "http.cache.range.lookup" = "0"; [GET, RANGE], [FRESH], Seen::status => "206", "200";
+    "http.cache.range.write" = "1"; [RANGE], [FRESH], |seen| seen.sent("range") => "bytes=0-1", "";
+    "http.cache.required_headers" = "2"; [GET, GET], [OLD], Seen::fetches => "1", "2";
+    "http.cache.set_cookie" = "keep"; [GET, GET], [SETS_COOKIE], |seen| seen.field("set-cookie") => "", "a=b";
+    "http.cache.when_to_revalidate" = "2"; [GET, GET], [FRESH], Seen::fetches => "1", "2";
+    "http.cache_status" = "0"; [GET], [FRESH], |seen| seen.has("cache-status") => "true", "false";
+    "http.insert_age_in_response" = "0"; [GET, GET], [FRESH], |seen| seen.has("age") => "true", "false";
+    "http.insert_client_ip" = "0"; [GET], [PLAIN], |seen| seen.sent("client-ip") => "127.0.0.1", "";
+    "http.insert_client_ip" = "1"; [CLIENT_IP], [PLAIN], |seen| seen.sent("client-ip") => "127.0.0.1", "192.0.2.1";
+    "http.insert_request_via_str" = "0"; [GET], [PLAIN],
+        |seen| seen.sent("via") => "1.1 strata.test[0123-test] (Strata)", "";
+    "http.insert_response_via_str" = "0"; [GET], [PLAIN], |seen| seen.has("via") => "true", "false";
+    "http.insert_squid_x_forwarded_for" = "0"; [GET], [PLAIN], |seen| seen.sent("x-forwarded-for") => "127.0.0.1", "";
+    "http.keep_alive_enabled_in" = "0"; [GET], [PLAIN], |seen| seen.field("connection") => "", "close";
+    "http.keep_alive_enabled_out" = "0"; [GET, GET, GET], [PLAIN], Seen::connections => "1", "3";
+    "http.keep_alive_post_out" = "0"; [POST, POST, POST], [PLAIN], Seen::connections => "1", "3";
+    "http.max_proxy_cycles" = "1"; [OWN_VIA], [PLAIN], Seen::status => "400", "200";
+    "http.negative_caching_enabled" = "1"; [GET, GET], ["403 No"], Seen::fetches => "2", "1";
+    "http.negative_caching_lifetime" = "7", "http.negative_caching_enabled" = "1";
+        [GET, GET], ["403 No"], Seen::lifetime => "1800", "7";
+    "http.negative_caching_list" = "404", "http.negative_caching_enabled" = "1";
+        [GET, GET], ["403 No"], Seen::fetches => "1", "2";
+    "http.negative_revalidating_enabled" = "0"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
+    "http.negative_revalidating_list" = "502"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
+    "http.normalize_ae" = "0"; [ENCODINGS], [PLAIN], |seen| seen.sent("accept-encoding") => "gzip", "br, gzip";
+    "http.request_header_max_size" = "1024"; [LONG_FIELD], [PLAIN], Seen::status => "200", "431";
+    "http.response_header_max_size" = "1024"; [GET], [LONG_HEAD], Seen::status => "200", "502";
+    "http.response_server_enabled" = "0"; [GET], [NAMED], |seen| seen.field("server") => "Strata", "origin";
+    "http.response_server_str" = "edge"; [GET], [NAMED], |seen| seen.field("server") => "Strata", "edge";
+    "reverse_proxy.enabled" = "0"; [GET], [PLAIN], Seen::status => "200", "404";
+    "url_remap.pristine_host_hdr" = "1"; [GET], [PLAIN], |seen| (seen.sent("host") == "h").to_string() => "false", "true";
+}
+
+#[test]
+fn each_record_changes_what_is_exchanged_from_the_reload_on() {
+    let faults: Vec<_> = EFFECTS.iter().filter_map(faults).collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
