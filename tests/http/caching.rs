@@ -93,16 +93,29 @@ fn ages_that_are_no_numbers_do_not_count_and_the_first_line_does_rfc_9111_5_1() 
 #[test]
 fn a_hit_is_no_way_around_the_judgement_of_addresses() {
     let origin = Origin::answering(|_| response("Cache-Control: max-age=60\r\n", "inside"));
-    let records = "CONFIG proxy.config.url_remap.remap_required INT 0\n";
-    let rule = format!("map http://h/ http://{}/\n", origin.address);
+    let records = "CONFIG proxy.config.url_remap.remap_required INT 0\n\
+                   CONFIG proxy.config.dns.nameservers STRING 127.0.0.1:1\n\
+                   CONFIG proxy.config.hostdb.lookup_timeout INT 1\n";
+    let port = origin.address.port();
+    let rule = format!("map http://h/ http://localhost:{port}/\n");
     let proxy = Proxy::with(records, &rule);
     let mut client = Client::connect(proxy.address);
     assert_eq!(client.ask(request("GET", "")).text(), "inside");
-    let around = format!(
-        "GET http://{}/a HTTP/1.1\r\nHost: x\r\n\r\n",
-        origin.address
-    );
-    assert_eq!(client.ask(around).status, 403);
+    assert_eq!(client.ask(request("GET", "")).text(), "inside");
+    for (host, status) in [
+        ("127.0.0.1", 403),
+        ("localhost", 403),
+        ("LOCALHOST", 403),
+        ("no.such.name.invalid", 502),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let around = format!("{method} http://{host}:{port}/a HTTP/1.1\r\nHost: x\r\n\r\n");
+            let mut client = Client::connect(proxy.address);
+            let answer = client.send(around).head().unwrap();
+            assert_eq!(answer.status, status, "{method} {host}");
+        }
+    }
+    assert_eq!(origin.requests().len(), 1);
 }
 
 #[test]

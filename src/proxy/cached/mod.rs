@@ -140,6 +140,14 @@ struct Cached<'a> {
 
 impl Cached<'_> {
     async fn run<W: AsyncWrite + Unpin>(&mut self, reply: &mut Reply<'_, W>) -> Step {
+        if self.routed.mode == Mode::Forward
+            && let Err(error) = Box::pin(self.ctx.origins.judge(&self.routed.upstream)).await
+        {
+            // What is stored may have come by a rule, from where its client
+            // may not go.
+            let account = Account::new(error.outcome(), Route::None);
+            return Step::Ended(account.origin_failed(reply, &error));
+        }
         self.ctx.cells.add(Metric::CacheLookups, 1);
         let mut found = self.look_up().await;
         for _ in 0..ROUNDS {

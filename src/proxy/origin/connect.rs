@@ -38,13 +38,17 @@ impl Dial<'_> {
 
     /// A socket: the server's addresses are tried in turn.
     pub(super) async fn stream(&self) -> Result<TcpStream, OriginError> {
-        let addresses = self.resolver.addresses(&self.server.0).await?;
-        let stream = self.first_open(&self.allowed(&addresses)?).await?;
+        let stream = self.first_open(&self.addresses().await?).await?;
         self.pool.cells.add(Metric::TotalServerConnections, 1);
         Ok(stream)
     }
 
-    /// The addresses that the policy lets through, at least one.
+    /// The server's addresses that the policy lets through, at least one.
+    pub(super) async fn addresses(&self) -> Result<Vec<IpAddr>, OriginError> {
+        let addresses = self.resolver.addresses(&self.server.0).await?;
+        self.allowed(&addresses)
+    }
+
     fn allowed(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, OriginError> {
         let judge = |ip: &IpAddr| self.guard.map_or(Ok(()), |guard| guard(*ip));
         let allowed: Vec<_> = addresses

@@ -110,6 +110,28 @@ impl OriginPool {
         dial.stream().await
     }
 
+    /// Judges the server of a forwarded request by its addresses, as a
+    /// connection to it would: to be asked before anything stored answers.
+    ///
+    /// # Errors
+    /// [`OriginError::Refused`] when the policy lets none through, and
+    /// [`OriginError::Dns`] when there is none to judge.
+    pub async fn judge(&self, upstream: &Upstream) -> Result<(), OriginError> {
+        let (Some(guard), Place::Server { host, port, .. }) = (&upstream.guard, &upstream.place)
+        else {
+            return Ok(());
+        };
+        let options = Rc::clone(&self.options.borrow());
+        let dial = Dial {
+            pool: &self.state,
+            resolver: &self.resolver(),
+            options: &options,
+            server: &(Arc::clone(host), *port),
+            guard: Some(guard),
+        };
+        dial.addresses().await.map(drop)
+    }
+
     /// Sends a request and waits for the head of its final response.
     ///
     /// A request without a body is sent again on a new connection when a kept
