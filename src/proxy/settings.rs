@@ -25,6 +25,7 @@ pub fn conn_options(records: &Records) -> ConnOptions {
         idle: limit(records.http_keep_alive_no_activity_timeout_in),
         stall: limit(records.http_transaction_no_activity_timeout_in),
         keep_alive: records.http_keep_alive_enabled_in != 0,
+        half_open: records.http_allow_half_open != 0,
         ..ConnOptions::default()
     }
 }

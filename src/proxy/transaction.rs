@@ -221,7 +221,8 @@ impl Transaction<'_> {
         }
     }
 
-    /// What ended before a head was sent is answered here.
+    /// What ended before a head was sent is answered here, unless its client is
+    /// gone.
     async fn pass<R, W>(
         &mut self,
         routed: &Routed,
@@ -240,7 +241,7 @@ impl Transaction<'_> {
         let Some(ended) = in_time else {
             return overdue(reply, active);
         };
-        if reply.is_started() {
+        if reply.is_started() || ended.finish == Finish::Cut {
             return ended;
         }
         if routed.head.has_body() {

@@ -205,6 +205,24 @@ fn a_fetch_that_nobody_waits_for_any_more_is_given_up() {
 }
 
 #[test]
+fn a_client_that_ended_its_side_is_gone_where_half_open_is_not_allowed() {
+    let records = "CONFIG proxy.config.http.allow_half_open INT 0\n";
+    for method in ["GET", "HEAD", "DELETE"] {
+        let (origin, gone) = silent();
+        let proxy = Proxy::with(records, &origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        client.send(format!("{method} /a HTTP/1.1\r\nHost: h\r\n\r\n"));
+        until("the request", || !origin.requests().is_empty());
+        client.finish();
+        gone.recv_timeout(Duration::from_secs(5)).expect(method);
+        until("the outcome", || {
+            proxy.counter(Metric::OutcomeClientAbort) == 1
+        });
+        assert!(client.is_closed(), "{method}");
+    }
+}
+
+#[test]
 fn a_fetch_goes_on_for_who_still_waits_when_the_first_client_leaves() {
     let (origin, gate) = gated(1000, 0, false);
     let proxy = Proxy::start(&origin.map("/"));

@@ -5,6 +5,8 @@ macro_rules! rows_http_cache {
     ($next:ident $($more:ident)* ; $($before:tt)*) => { $next! { $($more)* ; $($before)*
 /// Seconds a client may take from its connection to its first byte; 0 is no limit.
 http_accept_no_activity_timeout: int = 120, "proxy.config.http.accept_no_activity_timeout", SECONDS, Reload, Global, Honoured;
+/// 1 goes on for a client that has ended its side, for it may still read; 0 takes it as gone while its response is being had.
+http_allow_half_open: int = 1, "proxy.config.http.allow_half_open", FLAG, Reload, Rule, Honoured;
 /// Seconds a fill goes on after its client has left; 0 is without limit.
 http_background_fill_active_timeout: int = 0, "proxy.config.http.background_fill_active_timeout", SECONDS, Reload, Rule, Honoured;
 /// Part of the body that must have come for a fill to go on without its client.

@@ -47,8 +47,9 @@ impl<'c, R: AsyncRead + Unpin> RequestBody<'c, R> {
     }
 
     /// Waits until the client is gone beyond doubt: its connection was reset. A
-    /// client that only ended its side still reads (RFC 9112 9.6). Waits for
-    /// ever while the body is not whole. Cancel-safe.
+    /// client that only ended its side may still read (RFC 9112 9.6), and is
+    /// gone if `http.allow_half_open` is 0. Waits for ever while the body is
+    /// not whole. Cancel-safe.
     pub async fn reset(&mut self) {
         self.read.reset().await;
     }

@@ -21,6 +21,9 @@ pub struct ConnOptions {
     pub stall: Duration,
     /// Whether connections are kept at all (`http.keep_alive_enabled_in`).
     pub keep_alive: bool,
+    /// Whether a client that has ended its side may still wait for its response
+    /// (`http.allow_half_open`).
+    pub half_open: bool,
     /// Bytes of a body nobody wanted that are read past, to keep the
     /// connection; above that it closes.
     pub drain_bytes_max: u64,
@@ -35,6 +38,7 @@ impl Default for ConnOptions {
             idle: Duration::from_secs(120),
             stall: Duration::from_secs(30),
             keep_alive: true,
+            half_open: true,
             drain_bytes_max: 65_536,
         }
     }

@@ -188,14 +188,15 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
     }
 
     /// Waits until the connection is reset, and no longer; for ever on one that
-    /// is only silent, or half closed, whose client still reads. Requests that
-    /// come ahead of their time are kept, within bounds. Cancel-safe.
+    /// is only silent. One that is half closed counts as the options say.
+    /// Requests that come ahead of their time are kept, within bounds.
+    /// Cancel-safe.
     pub(super) async fn reset(&mut self) {
         while matches!(self.rest, Rest::Nothing) && self.buffer.len() < AHEAD_MAX {
             match self.fill().await {
-                Ok(0) => break,
+                Ok(0) if self.options.half_open => break,
+                Ok(0) | Err(_) => return,
                 Ok(_) => {}
-                Err(_) => return,
             }
         }
         std::future::pending().await
