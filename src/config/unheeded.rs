@@ -4,21 +4,56 @@
 use super::ConfigError;
 use super::place::Place;
 
-/// The names of those files in the configuration directory.
-pub const UNHEEDED_FILES: [&str; 12] = [
-    "cache.config",
-    "hosting.config",
-    "logging.yaml",
-    "logs_xml.config",
-    "parent.config",
-    "plugin.config",
-    "sni.yaml",
-    "socks.config",
-    "splitdns.config",
-    "ssl_multicert.config",
-    "strategies.yaml",
-    "volume.config",
+/// Such a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnheededFile {
+    /// Its name in the configuration directory, unless a record names another.
+    pub name: &'static str,
+    /// That record.
+    pub record: Option<&'static str>,
+}
+
+/// Every such file.
+pub const UNHEEDED_FILES: [UnheededFile; 12] = [
+    named_by("cache.config", "proxy.config.cache.control.filename"),
+    named_by("hosting.config", "proxy.config.cache.hosting_filename"),
+    named_by("logging.yaml", "proxy.config.log.config.filename"),
+    named_by("logs_xml.config", "proxy.config.log.xml_config_file"),
+    named_by("parent.config", "proxy.config.http.parent_proxy.file"),
+    UnheededFile {
+        name: "plugin.config",
+        record: None,
+    },
+    named_by("sni.yaml", "proxy.config.ssl.servername.filename"),
+    named_by("socks.config", "proxy.config.socks.socks_config_file"),
+    named_by("splitdns.config", "proxy.config.dns.splitdns.filename"),
+    named_by(
+        "ssl_multicert.config",
+        "proxy.config.ssl.server.multicert.filename",
+    ),
+    named_by(
+        "strategies.yaml",
+        "proxy.config.url_remap.strategies.filename",
+    ),
+    named_by("volume.config", "proxy.config.cache.volume_filename"),
 ];
+
+const fn named_by(name: &'static str, record: &'static str) -> UnheededFile {
+    UnheededFile {
+        name,
+        record: Some(record),
+    }
+}
+
+impl UnheededFile {
+    /// The name that holds, where `value` tells what a record says.
+    #[must_use]
+    pub fn name_in_force(&self, value: impl Fn(&str) -> Option<String>) -> String {
+        let said = self.record.and_then(value);
+        let said = said.filter(|name| !name.is_empty() && name != "NULL");
+        said.unwrap_or_else(|| self.name.to_owned())
+    }
+}
 
 /// A warning at the first line of such a file that is neither blank nor a
 /// comment (`#` to the line's end, `<!-- … -->` over lines); none if all are.
@@ -70,9 +105,37 @@ fn after_comments<'a>(line: &'a str, in_comment: &mut bool) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::records::RecordsFile;
 
     fn warning(text: &str) -> Option<String> {
         unheeded("volume.config", text.as_bytes()).map(|warning| warning.to_string())
+    }
+
+    #[test]
+    fn every_record_that_names_a_file_is_one_of_ats() {
+        let names = UNHEEDED_FILES.iter().filter_map(|file| file.record);
+        for name in names {
+            let text = format!("CONFIG {name} STRING other\n");
+            let (_, found) = RecordsFile::parse("records.config", text.as_bytes());
+            let said: Vec<_> = found.warnings.iter().map(ToString::to_string).collect();
+            assert!(
+                !said.iter().any(|text| text.contains("unknown")),
+                "{said:?}"
+            );
+            assert_eq!(found.errors, [], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_record_names_another_file_and_null_none() {
+        let file = UNHEEDED_FILES[1];
+        assert_eq!(file.name_in_force(|_| None), "hosting.config");
+        assert_eq!(
+            file.name_in_force(|_| Some("NULL".into())),
+            "hosting.config"
+        );
+        let said = |name: &str| name.ends_with("hosting_filename").then(|| "h".into());
+        assert_eq!(file.name_in_force(said), "h");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::config::connect_ports::ConnectPorts;
 use crate::config::ip_allow::{self, IpAllowFile};
 use crate::config::place::Place;
 use crate::config::ports::PortList;
-use crate::config::records::{Records, RecordsFile, Running};
+use crate::config::records::{self, Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
 use crate::config::storage::{StorageFile, Tier};
 use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
@@ -85,7 +85,9 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
     let ip_allow = read_ip_allow(&reader, &records.cache_ip_allow_filename, &mut found);
     let storage = read_storage(&reader, &records, &records_file, &mut found);
-    found.warnings.extend(unheeded_files(&reader));
+    found
+        .warnings
+        .extend(unheeded_files(&reader, &records, &records_file));
     let mut loaded = Loaded {
         records,
         records_file,
@@ -185,9 +187,19 @@ fn read_ip_allow(reader: &Reader, name: &str, found: &mut Findings) -> IpAllowFi
 
 /// A warning for each file of ATS that is there, says something and has no
 /// effect.
-fn unheeded_files(reader: &Reader) -> impl Iterator<Item = ConfigError> {
-    let names = UNHEEDED_FILES.into_iter();
-    names.filter_map(|name| unheeded(name, &reader.glance(name)?))
+fn unheeded_files(
+    reader: &Reader,
+    records: &Records,
+    file: &RecordsFile,
+) -> impl Iterator<Item = ConfigError> {
+    let value = |name: &str| match records::find(name) {
+        Some(spec) => Some(spec.value_in(records).to_string()),
+        None => file.others.get(name).cloned(),
+    };
+    UNHEEDED_FILES.into_iter().filter_map(move |unheeded_file| {
+        let name = unheeded_file.name_in_force(value);
+        unheeded(&name, &reader.glance(&name)?)
+    })
 }
 
 /// Where what is missing would stand.
@@ -385,6 +397,30 @@ mod tests {
         let warned: Vec<_> = warned.map(|w| (&*w.file, w.line)).collect();
         assert_eq!(warned, [("logging.yaml", 2), ("parent.config", 1)]);
         assert!(!loaded.digests.contains_key("parent.config"));
+    }
+
+    #[test]
+    fn a_file_of_ats_is_sought_by_the_name_that_its_record_gives() {
+        let records = "CONFIG proxy.config.cache.hosting_filename STRING own/h.config\n\
+                       CONFIG proxy.config.http.parent_proxy.file STRING p.config\n";
+        let (dir, mut source) = source(&[
+            ("records.config", records),
+            ("remap.config", ""),
+            ("hosting.config", "hostname=unread volume=1\n"),
+            ("p.config", "dest_domain=.\n"),
+            ("v.config", "volume=1\n"),
+        ]);
+        std::fs::create_dir(dir.path().join("own")).unwrap();
+        std::fs::write(dir.path().join("own/h.config"), "hostname=a volume=1\n").unwrap();
+        let variable = "PROXY_CONFIG_CACHE_VOLUME_FILENAME".to_owned();
+        source.environment.insert(variable, "v.config".to_owned());
+        let loaded = load(&source, &Running::new()).unwrap();
+        let warned = loaded
+            .warnings
+            .iter()
+            .filter(|w| w.what.contains("of ATS is"));
+        let warned: Vec<_> = warned.map(|w| &*w.file).collect();
+        assert_eq!(warned, ["own/h.config", "p.config", "v.config"]);
     }
 
     #[test]
