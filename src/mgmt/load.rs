@@ -58,6 +58,8 @@ pub struct Loaded {
     pub records: Records,
     /// records.config by itself.
     pub records_file: RecordsFile,
+    /// The running values that lie over it.
+    pub running: Running,
     /// The ports to listen on.
     pub ports: PortList,
     /// The rules.
@@ -78,6 +80,16 @@ pub struct Loaded {
 ///
 /// Everything found, errors and warnings, if there is an error in any file.
 pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
+    let (mut loaded, mut found) = read_all(source, running);
+    if !found.is_usable() {
+        found.extend(parts(&loaded).1);
+        return Err(found);
+    }
+    loaded.warnings = found.warnings;
+    Ok(loaded)
+}
+
+fn read_all(source: &Source, running: &Running) -> (Loaded, Findings) {
     let reader = Reader::of(&source.dir);
     let mut found = Findings::default();
     let (records_file, records) = read_records(source, &reader, running, &mut found);
@@ -88,9 +100,10 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     found
         .warnings
         .extend(unheeded_files(&reader, &records, &records_file));
-    let mut loaded = Loaded {
+    let loaded = Loaded {
         records,
         records_file,
+        running: running.clone(),
         ports,
         remap,
         ip_allow,
@@ -98,12 +111,7 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
         digests: reader.into_digests(),
         warnings: Vec::new(),
     };
-    if !found.is_usable() {
-        found.extend(parts(&loaded).1);
-        return Err(found);
-    }
-    loaded.warnings = found.warnings;
-    Ok(loaded)
+    (loaded, found)
 }
 
 fn read_records(

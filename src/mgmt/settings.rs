@@ -56,7 +56,6 @@ pub struct Settings {
 
 struct State {
     loaded: Loaded,
-    running: Running,
     /// Running values that were written into records.config as well: the next
     /// reload takes them from there.
     written: BTreeSet<String>,
@@ -99,7 +98,8 @@ fn unheeded((spec, text): &(&'static RecordSpec, String)) -> Option<String> {
 }
 
 impl Settings {
-    /// The settings of a server that starts with `loaded`.
+    /// The settings of a server that starts with `loaded`, running values
+    /// included.
     #[must_use]
     pub fn new(
         source: Source,
@@ -117,7 +117,6 @@ impl Settings {
             apply,
             state: Mutex::new(State {
                 loaded,
-                running: Running::new(),
                 written: BTreeSet::new(),
                 loaded_at: now,
                 generation,
@@ -139,13 +138,12 @@ impl Settings {
     /// Everything found, with places.
     pub fn reload(&self, now: WallTime) -> Result<Reloaded, Findings> {
         let mut state = self.state.lock();
-        let mut running = state.running.clone();
+        let mut running = state.loaded.running.clone();
         running.retain(|name, _| !state.written.contains(name));
         let loaded = load::load(&self.source, &running);
         match loaded.and_then(|loaded| self.prepare(&state, loaded)) {
             Ok(next) => {
                 let report = self.swap(&mut state, next);
-                state.running = running;
                 state.written.clear();
                 state.loaded_at = now;
                 Ok(report)
@@ -164,7 +162,7 @@ impl Settings {
     /// Everything found, with places.
     pub fn verify(&self) -> Result<Vec<ConfigError>, Findings> {
         let state = self.state.lock();
-        let loaded = load::load(&self.source, &state.running)?;
+        let loaded = load::load(&self.source, &state.loaded.running)?;
         Ok(self.prepare(&state, loaded)?.loaded.warnings)
     }
 
@@ -180,17 +178,16 @@ impl Settings {
         }
         let values = values(name, value)?;
         let mut state = self.state.lock();
-        let mut running = state.running.clone();
+        let mut running = state.loaded.running.clone();
         for (spec, text) in &values {
             running.insert(spec.name.to_owned(), text.clone());
         }
-        let next = self.with_running(&state, &running);
+        let next = self.with_running(&state, running);
         let next = next.map_err(SetFailure::Refused)?;
         if persist {
             self.write(&values)?;
         }
         self.swap(&mut state, next);
-        state.running = running;
         state.mark(&values, persist);
         Ok(self.setting(&values, name))
     }
@@ -229,19 +226,20 @@ impl Settings {
             generation: state.generation,
             loaded_at: state.loaded_at,
             at_restart: self.waiting(&state.loaded),
-            running: state.running.keys().cloned().collect(),
+            running: state.loaded.running.keys().cloned().collect(),
             last_errors: state.last_errors.clone(),
         }
     }
 
     /// What is loaded, with other running values.
-    fn with_running(&self, state: &State, running: &Running) -> Result<Next, Findings> {
-        let (records, found) = self.source.resolve(running, &state.loaded.records_file);
+    fn with_running(&self, state: &State, running: Running) -> Result<Next, Findings> {
+        let (records, found) = self.source.resolve(&running, &state.loaded.records_file);
         if !found.is_usable() {
             return Err(found);
         }
         let loaded = Loaded {
             records,
+            running,
             warnings: found.warnings,
             ..state.loaded.clone()
         };
@@ -335,7 +333,8 @@ impl Settings {
         let variable = variable(spec.name);
         if self.source.environment.contains_key(&variable) {
             Origin::Environment
-        } else if state.running.contains_key(spec.name) && !state.written.contains(spec.name) {
+        } else if state.loaded.running.contains_key(spec.name) && !state.written.contains(spec.name)
+        {
             Origin::Running
         } else if state.written.contains(spec.name) || file.records.contains_key(spec.name) {
             Origin::File

@@ -1,7 +1,11 @@
 //! How a server is started.
 
+use crate::config::records::Running;
 use crate::mgmt::load::{Environment, Source};
 use std::path::PathBuf;
+
+/// The record that `-p` sets.
+pub(super) const PORTS: &str = "proxy.config.http.server_ports";
 
 /// What a server is started with, besides its files.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +15,8 @@ pub struct Options {
     /// Variables that override records.
     pub environment: Environment,
     /// Listens on this port of every address instead of the configured ones
-    /// (`-p`); 0 lets the system choose one of loopback's, for tests.
+    /// (`-p`), as a running value of their record; 0 lets the system choose one
+    /// of loopback's, for tests.
     pub port: Option<u16>,
     /// Whether to become `admin.user_id` when started as root. A test in the
     /// same process must not.
@@ -36,5 +41,16 @@ impl Options {
             dir: self.config_dir.clone(),
             environment: self.environment.clone(),
         }
+    }
+    /// The running values that the server starts with.
+    pub(super) fn running(&self) -> Running {
+        let ports = self.port.map(|port| match port {
+            0 => "ip-in=127.0.0.1:0".to_owned(),
+            port => port.to_string(),
+        });
+        ports
+            .map(|text| (PORTS.to_owned(), text))
+            .into_iter()
+            .collect()
     }
 }

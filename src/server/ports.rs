@@ -1,31 +1,50 @@
 //! Every address that the server listens on, bound before root is given up.
 
+use super::port_owner;
 use crate::config::records::Records;
 use crate::mgmt::load::Loaded;
 use crate::proxy::listener::{ListenError, ListenOptions, Listeners, every_address, listen};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 
 /// The value of `proxy.config.admin.listen` that means no listener.
 const OFF: &str = "off";
 
-/// Why an address can't be had.
+/// Why an address can't be had. `note` tells who has it and what to do; it is
+/// empty when nobody has it.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// A port for clients.
-    #[error("proxy.config.http.server_ports: {0}")]
-    Client(#[from] ListenError),
+    #[error("proxy.config.http.server_ports: {error}{note}")]
+    Client {
+        /// The port and the reason.
+        error: ListenError,
+        /// Who has it.
+        note: String,
+    },
     /// The admin listener's record is not an address.
     #[error("proxy.config.admin.listen: {0:?} is not ADDRESS:PORT, nor \"off\"")]
     AdminAddress(String),
     /// The admin listener's address is taken or not ours.
-    #[error("proxy.config.admin.listen: cannot listen on {address}: {source}")]
+    #[error("proxy.config.admin.listen: cannot listen on {address}: {source}{note}")]
     Admin {
         /// The address.
         address: SocketAddr,
         /// The system's reason.
         source: io::Error,
+        /// Who has it.
+        note: String,
     },
+}
+
+/// Every address that can't be had, at least one.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", lines(.0))]
+pub struct PortErrors(pub Vec<PortError>);
+
+fn lines(errors: &[PortError]) -> String {
+    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 /// The bound addresses.
@@ -56,18 +75,29 @@ impl Bound {
 }
 
 /// Binds every address, clients' by `threads` sockets each.
-pub(super) fn bind(loaded: &Loaded, port: Option<u16>, threads: usize) -> Result<Bound, PortError> {
+pub(super) fn bind(loaded: &Loaded, threads: usize) -> Result<Bound, PortErrors> {
     let options = ListenOptions {
         backlog: backlog(&loaded.records),
         shares: threads,
     };
-    let addresses = client_addresses(loaded, port);
-    let clients = addresses
-        .into_iter()
-        .map(|address| listen(address, options));
+    let mut errors = Vec::new();
+    let mut clients = Vec::new();
+    for port in &loaded.ports.ports {
+        match bind_client(port.socket_addr(), options) {
+            Ok(listeners) => clients.push(listeners),
+            Err(error) => errors.push(error),
+        }
+    }
+    let admin = bind_admin(&loaded.records.admin_listen).unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    if !errors.is_empty() {
+        return Err(PortErrors(errors));
+    }
     let mut bound = Bound {
-        clients: clients.collect::<Result<_, _>>()?,
-        admin: bind_admin(&loaded.records.admin_listen)?,
+        clients,
+        admin,
         own: Vec::new(),
     };
     let addresses = bound.ports().into_iter().chain(bound.admin_address());
@@ -83,17 +113,22 @@ fn backlog(records: &Records) -> i32 {
     }
 }
 
-fn client_addresses(loaded: &Loaded, port: Option<u16>) -> Vec<SocketAddr> {
-    match port {
-        None => loaded
-            .ports
-            .ports
-            .iter()
-            .map(|port| port.socket_addr())
-            .collect(),
-        Some(0) => vec![(Ipv4Addr::LOCALHOST, 0).into()],
-        Some(port) => vec![(Ipv4Addr::UNSPECIFIED, port).into()],
+fn bind_client(address: SocketAddr, options: ListenOptions) -> Result<Listeners, PortError> {
+    listen(address, options).map_err(|error| {
+        let taken = matches!(error, ListenError::Taken { .. });
+        let note = note(address, taken);
+        PortError::Client { error, note }
+    })
+}
+
+/// What follows the reason for which an address can't be had.
+fn note(address: SocketAddr, taken: bool) -> String {
+    if !taken {
+        return String::new();
     }
+    let owner = port_owner::find(address);
+    let owner = owner.map(|owner| format!(", {owner}")).unwrap_or_default();
+    format!("{owner}; stop it, or choose another port")
 }
 
 fn bind_admin(record: &str) -> Result<Option<TcpListener>, PortError> {
@@ -107,9 +142,11 @@ fn bind_admin(record: &str) -> Result<Option<TcpListener>, PortError> {
         listener.set_nonblocking(true)?;
         Ok(listener)
     });
-    bound
-        .map(Some)
-        .map_err(|source| PortError::Admin { address, source })
+    bound.map(Some).map_err(|source| PortError::Admin {
+        address,
+        note: note(address, source.kind() == io::ErrorKind::AddrInUse),
+        source,
+    })
 }
 
 #[cfg(test)]

@@ -149,6 +149,29 @@ impl RunAs {
     }
 }
 
+/// What to say of a `proxy.config.admin.user_id` that this process can't heed
+/// since it is not root; nothing if it is that user already, or is to stay.
+pub(super) fn unheeded(user_id: &str) -> Option<String> {
+    unheeded_by(geteuid(), user_id)
+}
+
+fn unheeded_by(uid: Uid, user_id: &str) -> Option<String> {
+    let heeded = match RunAs::of_user(user_id) {
+        Ok(RunAs::User { uid: wanted, .. }) => wanted == uid.as_raw(),
+        Ok(RunAs::StayRoot | RunAs::Unchanged) => true,
+        Err(_) => false,
+    };
+    if heeded || uid.is_root() {
+        return None;
+    }
+    let name = User::from_uid(uid).ok().flatten().map(|user| user.name);
+    let name = name.map(|name| format!("{name}, ")).unwrap_or_default();
+    Some(format!(
+        "proxy.config.admin.user_id has no effect, only root can change users: \
+         the server stays {name}uid {uid}"
+    ))
+}
+
 fn give_one(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     let file = File::options()
         .read(true)
@@ -189,6 +212,25 @@ mod tests {
             let error = RunAs::of_user(user).unwrap_err();
             assert!(matches!(error, PrivilegeError::Root), "{user}: {error}");
         }
+    }
+
+    #[test]
+    fn a_user_that_is_not_root_is_told_what_it_can_not_become() {
+        let RunAs::User { uid: nobody, .. } = RunAs::of_user("nobody").unwrap() else {
+            panic!("nobody is a user");
+        };
+        let nobody = Uid::from_raw(nobody);
+        for heeded in ["#-1", "nobody", &format!("#{nobody}")] {
+            assert_eq!(unheeded_by(nobody, heeded), None, "{heeded}");
+        }
+        for other in ["root", "daemon", "no-such-user", "#4000000"] {
+            let said = unheeded_by(nobody, other).unwrap();
+            let stays = format!("the server stays nobody, uid {nobody}");
+            assert!(said.ends_with(&stays), "{said}");
+        }
+        assert_eq!(unheeded_by(Uid::from_raw(0), "daemon"), None);
+        let nameless = unheeded_by(Uid::from_raw(4_000_000), "daemon").unwrap();
+        assert!(nameless.ends_with("stays uid 4000000"), "{nameless}");
     }
 
     #[test]

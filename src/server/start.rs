@@ -5,9 +5,9 @@
 
 use super::cache_options::cache_options;
 use super::limits;
-use super::options::Options;
-use super::ports::{self, Bound, PortError};
-use super::privileges::{PrivilegeError, RunAs};
+use super::options::{Options, PORTS};
+use super::ports::{self, Bound, PortErrors};
+use super::privileges::{self, PrivilegeError, RunAs};
 use super::readiness;
 use super::running::Running;
 use super::serve;
@@ -15,8 +15,9 @@ use super::state::{StateDir, StateError};
 use super::workers;
 use crate::base::clock::{Clock, SystemClock};
 use crate::cache::{self, Cache, SpanCommandError, SpanReport};
-use crate::config::Findings;
-use crate::config::records::{Records, Running as RunningValues};
+use crate::config::place::Place;
+use crate::config::records::{Records, variable};
+use crate::config::{ConfigError, Findings};
 use crate::metrics::Registry;
 use crate::mgmt::load::{self, Loaded, Source};
 use crate::mgmt::paths::RECORDS_NAME;
@@ -27,6 +28,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The record of the user to become.
+const USER_ID: &str = "proxy.config.admin.user_id";
+
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -36,9 +40,9 @@ pub enum StartError {
     /// The state directory.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A port.
+    /// Ports.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] PortErrors),
     /// The user to become.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
@@ -78,7 +82,7 @@ fn lines(found: &Findings) -> String {
 ///
 /// Everything found.
 pub fn verify(options: &Options) -> Result<Loaded, Findings> {
-    Ok(load_and_build(&options.source())?.0)
+    Ok(load_and_build(options)?.0)
 }
 
 /// Empties the spans of the configuration, that are ours; nothing may run on
@@ -137,12 +141,12 @@ pub(super) struct Opened {
 /// the state directory.
 pub fn start(options: Options) -> Result<Running, StartError> {
     let source = options.source();
-    let (loaded, snapshot) = load_all(&source)?;
+    let (loaded, snapshot) = load_all(&options)?;
     let run_as = run_as(&options, &loaded.records)?;
     raise_limits();
     let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
     let threads = workers::count(&loaded.records);
-    let bound = ports::bind(&loaded, options.port, threads)?;
+    let bound = ports::bind(&loaded, threads)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let registry = Registry::new();
     let cache = open_cache(&source, &loaded, &state, (&clock, &registry))?;
@@ -162,19 +166,47 @@ pub fn start(options: Options) -> Result<Running, StartError> {
     serve::serve(opened)
 }
 
-fn load_and_build(source: &Source) -> Result<(Loaded, Snapshot), Findings> {
-    let mut loaded = load::load(source, &RunningValues::new())?;
+fn load_and_build(options: &Options) -> Result<(Loaded, Snapshot), Findings> {
+    let mut loaded = load::load(&options.source(), &options.running())?;
     let (snapshot, warnings) = load::build(&loaded, 1)?;
     loaded.warnings.extend(warnings);
+    let user = unheeded_user(options, &loaded);
+    loaded.warnings.extend(user);
     Ok((loaded, snapshot))
 }
 
-fn load_all(source: &Source) -> Result<(Loaded, Snapshot), StartError> {
-    let all = load_and_build(source).map_err(StartError::Config)?;
+fn load_all(options: &Options) -> Result<(Loaded, Snapshot), StartError> {
+    let all = load_and_build(options).map_err(StartError::Config)?;
     for warning in &all.0.warnings {
         tracing::warn!("{warning}");
     }
+    let variable = variable(PORTS);
+    if let Some(port) = options.port
+        && options.environment.contains_key(&variable)
+    {
+        tracing::warn!("-p {port} has no effect: ${variable} goes before it");
+    }
     Ok(all)
+}
+
+/// A user that is asked for and can't be had, which only root can change to.
+fn unheeded_user(options: &Options, loaded: &Loaded) -> Option<ConfigError> {
+    let variable = variable(USER_ID);
+    let place = if options.environment.contains_key(&variable) {
+        Place {
+            file: format!("${variable}").into(),
+            line: 1,
+            column: 1,
+        }
+    } else {
+        let written = loaded.records_file.records.get(USER_ID)?;
+        written.place.clone()
+    };
+    let user = &*loaded.records.admin_user_id;
+    let what = options.change_user.then(|| privileges::unheeded(user))??;
+    let mut warning = place.error(user, what);
+    warning.help = Some("start it as root, or write #-1".to_owned());
+    Some(warning)
 }
 
 fn run_as(options: &Options, records: &Records) -> Result<RunAs, StartError> {

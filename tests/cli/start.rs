@@ -51,6 +51,51 @@ fn a_second_server_on_a_port_names_it() {
 }
 
 #[test]
+fn every_taken_address_is_named_at_once_with_whose_it_is() {
+    let first = Config::new("");
+    let server = first.start();
+    let (port, admin) = (server.port(), server.admin());
+    let second = Config::new("");
+    let records = format!(
+        "CONFIG proxy.config.http.server_ports STRING ip-in=127.0.0.1:{}\n\
+         CONFIG proxy.config.admin.listen STRING {admin}\n\
+         CONFIG proxy.config.admin.user_id STRING #-1\n",
+        port.port()
+    );
+    second.write("records.config", &records);
+    let error = second.start_fails(&[]);
+    let owner = format!("traffic_server, process {}; ", server.id());
+    for (record, address) in [
+        ("http.server_ports: port", port.port().to_string()),
+        ("admin.listen: cannot listen on", admin.to_string()),
+    ] {
+        let named = |line: &&str| {
+            line.contains(&format!("proxy.config.{record} {address}")) && line.contains(&owner)
+        };
+        assert!(error.lines().any(|line| named(&line)), "{record}: {error}");
+    }
+}
+
+#[test]
+fn the_port_of_the_command_line_is_a_running_value_that_reloads_keep() {
+    const PORTS: &str = "proxy.config.http.server_ports";
+    let config = Config::new("");
+    let server = config.start_with(&["-p", "0"]);
+    let used = "ip-in=127.0.0.1:0\n";
+    assert_eq!(config.line(&["-r", PORTS]).ok(), used);
+    let records = config.read("records.config");
+    let others = records.replace("ip-in=127.0.0.1:0", "ip-in=127.0.0.1:1");
+    config.write("records.config", &others);
+    assert_eq!(config.line(&["-x"]).ok(), "");
+    assert_eq!(config.line(&["-r", PORTS]).ok(), used);
+    let json = config.ctl(&["config", "get", PORTS, "-f", "json"]).ok();
+    assert!(json.contains("\"source\": \"running\""), "{json}");
+    let waits = "proxy.node.config.restart_required.proxy";
+    assert_eq!(config.line(&["-r", waits]).ok(), "0\n");
+    drop(server);
+}
+
+#[test]
 fn a_bad_file_refuses_the_start_with_every_error() {
     let config = Config::new("CONFIG proxy.config.http.cache.http INT 9\n");
     config.write(
@@ -144,6 +189,10 @@ fn a_drained_server_refuses_connections_and_still_answers_operators() {
 fn an_unknown_user_refuses_the_start_of_root() {
     let config = Config::new("CONFIG proxy.config.admin.user_id STRING no-such-user\n");
     if !nix::unistd::geteuid().is_root() {
+        let server = env!("CARGO_BIN_EXE_traffic_server");
+        let said = config.run(server, &["-C", "verify_config"]).ok();
+        assert!(said.contains("records.config:4:"), "{said}");
+        assert!(said.contains("only root can change users"), "{said}");
         let server = config.start();
         server.signal("-TERM");
         assert_eq!(server.ended().0, 0, "only root changes users");

@@ -75,8 +75,14 @@ impl Config {
     /// Starts a server and waits until it says that it is ready, or that it
     /// can't be: clients are served either way.
     pub(crate) fn start(&self) -> Server {
+        self.start_with(&[])
+    }
+
+    /// As `start`, with these arguments.
+    pub(crate) fn start_with(&self, args: &[&str]) -> Server {
         let mut process = self
             .command(env!("CARGO_BIN_EXE_traffic_server"))
+            .args(args)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

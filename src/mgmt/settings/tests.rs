@@ -20,6 +20,10 @@ impl Fixture {
     }
 
     fn with_environment(records: &str, environment: Environment) -> Self {
+        Self::started(records, environment, &Running::new())
+    }
+
+    fn started(records: &str, environment: Environment, running: &Running) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("records.config"), records).unwrap();
         std::fs::write(dir.path().join("remap.config"), RULES).unwrap();
@@ -27,7 +31,7 @@ impl Fixture {
             dir: dir.path().to_owned(),
             environment,
         };
-        let loaded = load::load(&source, &Running::new()).unwrap();
+        let loaded = load::load(&source, running).unwrap();
         let (snapshot, _) = load::build(&loaded, 1).unwrap();
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let now = WallTime::from_secs(1);
@@ -136,6 +140,19 @@ fn a_running_value_outlives_reloads_and_a_written_one_yields_to_the_file() {
     fixture.write("records.config", &format!("CONFIG {CUTOFF} INT 70\n"));
     fixture.reload().unwrap();
     assert_eq!(fixture.cutoff(), 70);
+}
+
+#[test]
+fn a_value_that_the_start_gave_lies_over_the_file_and_outlives_reloads() {
+    let running = Running::from([(PORTS.to_owned(), "9090".to_owned())]);
+    let file = format!("CONFIG {PORTS} STRING 8081\n");
+    let fixture = Fixture::started(&file, Environment::new(), &running);
+    let report = fixture.reload().unwrap();
+    assert_eq!(report.at_restart, [""; 0]);
+    let shown = fixture.settings.get(PORTS).unwrap();
+    assert_eq!((&*shown.value, shown.origin), ("9090", Origin::Running));
+    assert_eq!(fixture.settings.status().running, [PORTS]);
+    assert_eq!(&*fixture.snapshot.load().records.http_server_ports, "9090");
 }
 
 #[test]
