@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use strata::base::clock::WallTime;
 use strata::http::date;
@@ -109,12 +109,19 @@ enum Storage {
     /// Every configured span and its state
     List,
     /// Take a span out of use
-    Offline { path: String },
+    Offline {
+        /// Its path, id or UUID
+        span: String,
+    },
     /// Put a span in use again
-    Online { path: String },
+    Online {
+        /// Its path, id or UUID
+        span: String,
+    },
     /// Format a span, whose objects are lost; also without a server
     Init {
-        path: String,
+        /// Its path, id or UUID
+        span: String,
         /// Even if something else lies on it
         #[arg(long)]
         force: bool,
@@ -161,9 +168,9 @@ fn config_request(command: &Config) -> (&'static str, Value) {
 fn storage_request(command: &Storage) -> (&'static str, Value) {
     match command {
         Storage::List => ("storage.list", json!({})),
-        Storage::Offline { path } => ("storage.offline", json!({ "path": path })),
-        Storage::Online { path } => ("storage.online", json!({ "path": path })),
-        Storage::Init { path, force } => ("storage.init", json!({ "path": path, "force": force })),
+        Storage::Offline { span } => ("storage.offline", json!({ "span": span })),
+        Storage::Online { span } => ("storage.online", json!({ "span": span })),
+        Storage::Init { span, force } => ("storage.init", json!({ "span": span, "force": force })),
     }
 }
 
@@ -171,8 +178,8 @@ fn call(args: &Args, dir: &ConfigDir) -> Result<Value, CallError> {
     let (method, params) = request(&args.command);
     let answer = client::call(&paths::socket_path(&dir.path), &Call::new(method, params));
     match (&args.command, answer) {
-        (Command::Storage(Storage::Init { path, force }), Err(CallError::NoServer { .. })) => {
-            Ok(init_alone(dir, path, *force)?)
+        (Command::Storage(Storage::Init { span, force }), Err(CallError::NoServer { .. })) => {
+            Ok(init_alone(dir, span, *force)?)
         }
         (_, answer) => answer,
     }
@@ -180,14 +187,14 @@ fn call(args: &Args, dir: &ConfigDir) -> Result<Value, CallError> {
 
 /// `storage init` without a server, such as one that a span keeps from
 /// starting.
-fn init_alone(dir: &ConfigDir, path: &str, force: bool) -> Result<Value, Fault> {
+fn init_alone(dir: &ConfigDir, span: &str, force: bool) -> Result<Value, Fault> {
     let options = Options {
         config_dir: dir.path.clone(),
         environment: paths::environment_here(),
         change_user: true,
         ..Options::default()
     };
-    let made = server::init_span(&options, Path::new(path), force);
+    let made = server::init_span(&options, span, force);
     made.map_err(|error| init_fault(dir, &error))?;
     Ok(json!({ "next": "start traffic_server" }))
 }
@@ -215,16 +222,17 @@ fn text(command: &Command, result: &Value) -> String {
         Command::Config(Config::Status) => status_text(result),
         Command::Server(Server::Status) => format!("Proxy -- on\n{}", fields(result)),
         Command::Storage(Storage::List) => spans_text(result),
-        Command::Storage(Storage::Init { path, .. }) => {
+        Command::Storage(Storage::Online { span }) => online_text(span, result),
+        Command::Storage(Storage::Init { span, .. }) => {
             format!(
-                "{path} is an empty span; next: {}\n",
+                "{span} is an empty span; next: {}\n",
                 shown(&result["next"])
             )
         }
         Command::Cache(Cache::Purge { .. }) => purge_text(result),
         Command::Metric(Metric::Zero { .. })
         | Command::Server(Server::Stop | Server::Drain)
-        | Command::Storage(Storage::Offline { .. } | Storage::Online { .. }) => String::new(),
+        | Command::Storage(Storage::Offline { .. }) => String::new(),
     }
 }
 
@@ -306,15 +314,26 @@ fn spans_text(result: &Value) -> String {
     rows(&result["spans"]).map(span_line).collect()
 }
 
-/// `PATH tier=fast state=online bytes_used=… bytes_total=… errors=0`, and why
-/// a span was refused.
+/// The command does not wait until the span has been read.
+fn online_text(span: &str, result: &Value) -> String {
+    let state = shown(&result["state"]);
+    match state.as_str() {
+        "loading" => format!("{span} is loading; traffic_ctl storage list shows its state\n"),
+        _ => format!("{span} is {state}\n"),
+    }
+}
+
+/// `PATH tier=fast state=online bytes_used=… bytes_total=… errors=0 id=…
+/// uuid=…`, and why a span was refused.
 fn span_line(span: &Value) -> String {
     let mut line = shown(&span["path"]);
     for key in ["tier", "state", "bytes_used", "bytes_total", "errors"] {
         line += &format!(" {key}={}", shown(&span[key]));
     }
-    if !span["reason"].is_null() {
-        line += &format!(" reason={}", shown(&span["reason"]));
+    for key in ["id", "uuid", "reason"] {
+        if !span[key].is_null() {
+            line += &format!(" {key}={}", shown(&span[key]));
+        }
     }
     line + "\n"
 }

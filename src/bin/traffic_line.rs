@@ -51,8 +51,8 @@ struct Args {
     /// Say whether the server runs
     #[arg(long, group = "action")]
     status: bool,
-    /// Take a span out of use
-    #[arg(long, value_name = "PATH", group = "action")]
+    /// Take a span out of use; its path, id or UUID
+    #[arg(long, value_name = "SPAN", group = "action")]
     offline: Option<String>,
     /// Set every counter to zero
     #[arg(short, long = "clear_node", short_alias = 'C', group = "action")]
@@ -83,8 +83,8 @@ fn request(args: &Args) -> (&'static str, Value) {
         let params = json!({ "name": name, "value": value, "persist": true });
         return ("config.set", params);
     }
-    if let Some(path) = &args.offline {
-        return ("storage.offline", json!({ "path": path }));
+    if let Some(span) = &args.offline {
+        return ("storage.offline", json!({ "span": span }));
     }
     if let Some(name) = &args.zero_node {
         return ("metric.zero", json!({ "names": [name] }));

@@ -29,11 +29,16 @@ pub enum SpanOutcome {
     Refused(String),
 }
 
-/// The state of a span.
+/// The state of a span, or of one of its stripes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanState {
+    /// Being read: what it holds is not known yet, and nothing is stored.
+    Loading,
     /// In use.
     Online,
+    /// In use, but some of what it holds only after revalidation: it was away
+    /// when things changed, or may be. New objects are not concerned.
+    Suspect,
     /// Out of use: by command, or because of this many I/O errors.
     Offline {
         /// I/O errors counted.
@@ -41,6 +46,43 @@ pub enum SpanState {
     },
     /// Never came into use; the text is the refusal.
     Refused(String),
+}
+
+impl SpanState {
+    /// Whether objects are read from it and stored on it.
+    #[must_use]
+    pub const fn is_in_use(&self) -> bool {
+        matches!(self, Self::Online | Self::Suspect)
+    }
+
+    /// The word of `storage list`.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Online => "online",
+            Self::Suspect => "suspect",
+            Self::Offline { .. } => "offline",
+            Self::Refused(_) => "refused",
+        }
+    }
+}
+
+/// A stripe of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StripeStatus {
+    /// Its UUID.
+    pub uuid: u128,
+    /// Its state; that of a span out of use is the span's.
+    pub state: SpanState,
+    /// Bytes of its log, 0 before it has been read, as in what follows.
+    pub bytes_total: u64,
+    /// Bytes of the log that hold live or dead fragments.
+    pub bytes_used: u64,
+    /// Directory slots.
+    pub entries_total: u64,
+    /// Directory slots in use.
+    pub entries_used: u64,
 }
 
 /// One row of `storage list`.
@@ -54,7 +96,7 @@ pub struct SpanStatus {
     pub uuid: Option<u128>,
     /// The tier; `None` when it was refused.
     pub tier: Option<SpanTier>,
-    /// Its state.
+    /// Its state: `Loading` or `Suspect` as soon as one of its stripes is.
     pub state: SpanState,
     /// Bytes in use for the log.
     pub bytes_total: u64,
@@ -66,8 +108,8 @@ pub struct SpanStatus {
     pub entries_used: u64,
     /// I/O errors since opening.
     pub errors: u64,
-    /// True while some entries are used only after revalidation.
-    pub suspect: bool,
+    /// Its stripes; none when it was refused.
+    pub stripes: Vec<StripeStatus>,
 }
 
 /// The RAM cache's figures, bytes with overhead.

@@ -18,12 +18,14 @@ pub mod stripe;
 pub mod tier;
 mod volume;
 
-pub use inspect::{CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus};
+pub use inspect::{
+    CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus, StripeStatus,
+};
 pub use key::CacheKey;
 pub use object::{
     BodyError, BodyReader, CopyRef, Hit, Miss, NewObject, NotStored, ObjectKind, ObjectWriter,
     PurgeError,
 };
 pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions};
-pub use store::{Cache, SpanCommandError, init_span};
+pub use store::{Cache, SpanCommandError, SpanName, init_span};
 pub use tier::{SpanTier, Tier};

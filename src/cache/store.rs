@@ -8,12 +8,14 @@ mod admin;
 mod counters;
 mod find;
 mod keep;
+mod names;
 mod open;
 mod slots;
 mod thread;
 
 pub use admin::{SpanCommandError, init_span};
 pub(super) use counters::Counters;
+pub use names::SpanName;
 
 use super::inspect::SpanReport;
 use super::invalidation::{Rules, State};

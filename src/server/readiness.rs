@@ -3,18 +3,24 @@
 use crate::cache::{Cache, Readiness as CacheReadiness, SpanOutcome, SpanReport, SpanState};
 use crate::mgmt::admin::Readiness;
 use crate::mgmt::life::Life;
+use std::path::PathBuf;
 
 /// Judges by the phase and by the cache.
 pub(super) fn judge(life: &Life, cache: &Cache) -> Readiness {
     let reasons = match cache.readiness() {
         CacheReadiness::Ready => Vec::new(),
-        CacheReadiness::Loading => vec!["stripes are still being read".to_owned()],
+        CacheReadiness::Loading => vec![still_read(&cache.loading())],
         CacheReadiness::NoSpan => without_span(cache),
     };
     Readiness {
         phase: life.phase(),
         reasons,
     }
+}
+
+fn still_read(spans: &[PathBuf]) -> String {
+    let paths: Vec<_> = spans.iter().map(|path| path.to_string_lossy()).collect();
+    format!("stripes are still being read: {}", paths.join(", "))
 }
 
 fn without_span(cache: &Cache) -> Vec<String> {
@@ -29,7 +35,9 @@ fn without_span(cache: &Cache) -> Vec<String> {
 fn refusal(state: SpanState) -> Option<String> {
     match state {
         SpanState::Refused(why) => Some(why),
-        SpanState::Online | SpanState::Offline { .. } => None,
+        SpanState::Loading | SpanState::Online | SpanState::Suspect | SpanState::Offline { .. } => {
+            None
+        }
     }
 }
 

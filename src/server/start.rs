@@ -14,7 +14,7 @@ use super::serve;
 use super::state::{StateDir, StateError};
 use super::workers;
 use crate::base::clock::{Clock, SystemClock};
-use crate::cache::{self, Cache, SpanCommandError, SpanReport};
+use crate::cache::{self, Cache, SpanCommandError, SpanName, SpanReport};
 use crate::config::place::Place;
 use crate::config::records::{Records, variable};
 use crate::config::{ConfigError, Findings};
@@ -25,7 +25,6 @@ use crate::mgmt::socket::SocketError;
 use crate::proxy::Snapshot;
 use arc_swap::ArcSwap;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The record of the user to become.
@@ -103,20 +102,24 @@ pub fn clear(options: &Options) -> Result<Vec<SpanReport>, StartError> {
     Ok(reports)
 }
 
-/// Makes an empty span of a path of storage.config while no server runs; with
-/// `force`, whatever it holds.
+/// Makes an empty span of one of storage.config, named by its path or its
+/// `id=`, while no server runs; with `force`, whatever it holds.
 ///
 /// # Errors
 ///
 /// `Config`, `State` if a server runs, `Privilege`, and `Span` with what is
 /// there.
-pub fn init_span(options: &Options, path: &Path, force: bool) -> Result<(), StartError> {
+pub fn init_span(options: &Options, span: &str, force: bool) -> Result<(), StartError> {
     let loaded = verify(options).map_err(StartError::Config)?;
     let source = options.source();
     let run_as = run_as(options, &loaded.records)?;
     let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
     let cache_options = cache_options(&source, &loaded, state.path().to_owned());
-    let made = cache::init_span(&cache_options, &source.path(path), force);
+    let name = SpanName {
+        text: span.to_owned(),
+        path: source.path(span),
+    };
+    let made = cache::init_span(&cache_options, &name, force);
     run_as.give(state.path()).map_err(StartError::Give)?;
     Ok(made?)
 }

@@ -2,25 +2,23 @@
 
 use crate::support::{Config, get};
 
-fn spans(config: &Config) -> serde_json::Value {
-    let json = config.ctl(&["storage", "list", "-f", "json"]).ok();
-    serde_json::from_str::<serde_json::Value>(&json).unwrap()["spans"].clone()
-}
-
 #[test]
 fn a_span_goes_offline_and_comes_back_and_readiness_follows() {
     let config = Config::new("CONFIG proxy.config.http.wait_for_cache INT 1\n");
     config.write("storage.config", "span 64M tier=fast\n");
     let server = config.start();
-    assert_eq!(spans(&config)[0]["state"], "online");
+    assert_eq!(config.spans()[0]["state"], "online");
     assert_eq!(config.line(&["--offline", "span"]).ok(), "");
-    assert_eq!(spans(&config)[0]["state"], "offline");
+    assert_eq!(config.spans()[0]["state"], "offline");
     let answer = get(server.admin(), "/readyz", "localhost");
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.contains("no configured span is usable"), "{answer}");
     assert_eq!(config.line(&["--offline", "span"]).code(), 1);
-    assert_eq!(config.ctl(&["storage", "online", "span"]).ok(), "");
-    assert_eq!(spans(&config)[0]["state"], "online");
+    let told = config.ctl(&["storage", "online", "span"]).ok();
+    assert!(told.starts_with("span is "), "{told}");
+    assert_eq!(config.spans_read()[0]["state"], "suspect");
+    let answer = get(server.admin(), "/readyz", "localhost");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     let unknown = config.ctl(&["storage", "offline", "other"]);
     assert_eq!(unknown.code(), 2);
     assert!(unknown.err().contains("not a span of storage.config"));
@@ -41,8 +39,8 @@ fn a_span_that_is_not_ours_is_left_alone_and_told_of() {
     );
     let line = server.readiness();
     assert!(line.contains(" not ready: no configured span"), "{line}");
-    assert_eq!(spans(&config)[0]["state"], "refused");
-    let reason = spans(&config)[0]["reason"].clone();
+    assert_eq!(config.spans()[0]["state"], "refused");
+    let reason = config.spans()[0]["reason"].clone();
     assert!(reason.as_str().unwrap().contains("span"), "{reason}");
     assert_eq!(config.ctl(&["storage", "init", "span"]).code(), 2);
     assert_eq!(config.read("span"), foreign);
@@ -50,8 +48,8 @@ fn a_span_that_is_not_ours_is_left_alone_and_told_of() {
         config.ctl(&["storage", "init", "--force", "span"]).ok(),
         "span is an empty span; next: traffic_ctl storage online span\n"
     );
-    assert_eq!(config.ctl(&["storage", "online", "span"]).ok(), "");
-    assert_eq!(spans(&config)[0]["state"], "online");
+    config.ctl(&["storage", "online", "span"]).ok();
+    assert_eq!(config.spans_read()[0]["state"], "online");
 }
 
 #[test]
@@ -106,7 +104,7 @@ fn a_span_that_keeps_the_server_from_starting_is_taken_over_without_one() {
         "span is an empty span; next: start traffic_server\n"
     );
     let _server = config.start();
-    assert_eq!(spans(&config)[0]["state"], "online");
+    assert_eq!(config.spans()[0]["state"], "online");
 }
 
 #[test]
@@ -122,5 +120,49 @@ fn clear_empties_spans_and_refuses_to_while_a_server_runs() {
     let ran = config.run(program, &["-C", "clear"]);
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let _again = config.start();
-    assert_eq!(spans(&config)[0]["state"], "online");
+    assert_eq!(config.spans()[0]["state"], "online");
+}
+
+#[test]
+fn a_span_is_named_by_its_path_its_id_or_its_uuid() {
+    let config = Config::new("");
+    config.write("storage.config", "one 64M id=first\ntwo 64M id=second\n");
+    let server = config.start();
+    let uuid = config.spans()[1]["uuid"].as_str().unwrap().to_owned();
+    let list = config.ctl(&["storage", "list"]).ok();
+    assert!(
+        list.contains(&format!(" id=second uuid={uuid}\n")),
+        "{list}"
+    );
+    assert_eq!(config.line(&["--offline", "first"]).ok(), "");
+    assert_eq!(config.ctl(&["storage", "offline", &uuid]).ok(), "");
+    let states = || [0, 1].map(|n| config.spans()[n]["state"].clone());
+    assert_eq!(states(), ["offline", "offline"]);
+    config.ctl(&["storage", "online", &uuid]).ok();
+    config.ctl(&["storage", "init", "first"]).ok();
+    assert_eq!(states()[0], "refused");
+    config.ctl(&["storage", "online", "one"]).ok();
+    for unknown in [
+        config.ctl(&["storage", "online", "third"]),
+        config.ctl(&["storage", "init", "third"]),
+        config.line(&["--offline", "third"]),
+    ] {
+        assert_ne!(unknown.code(), 0);
+        let error = unknown.err();
+        assert!(
+            error.contains("third: not a span of storage.config"),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("two id=second uuid={uuid}")),
+            "{error}"
+        );
+    }
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    let alone = config.ctl(&["storage", "init", "second"]);
+    assert_eq!(
+        alone.ok(),
+        "second is an empty span; next: start traffic_server\n"
+    );
 }

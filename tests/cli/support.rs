@@ -1,11 +1,13 @@
 //! A server process on a configuration of its own.
 
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
+use strata::base::clock::{Clock, SystemClock};
 
 /// How long a server may take to be ready, or to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -65,6 +67,23 @@ impl Config {
         self.run(env!("CARGO_BIN_EXE_traffic_ctl"), args)
     }
 
+    /// The rows of `storage list`.
+    pub(crate) fn spans(&self) -> Value {
+        let json = self.ctl(&["storage", "list", "-f", "json"]).ok();
+        let list: Value = serde_json::from_str(&json).unwrap();
+        list["spans"].clone()
+    }
+
+    /// Waits until no span is being read any more; their rows.
+    pub(crate) fn spans_read(&self) -> Value {
+        until("spans that have been read", || {
+            let spans = self.spans();
+            let mut spans = spans.as_array().unwrap().iter();
+            spans.all(|span| span["state"] != "loading")
+        });
+        self.spans()
+    }
+
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.arg("--config").arg(self.dir.path());
@@ -102,6 +121,15 @@ impl Config {
         let ran = self.run(env!("CARGO_BIN_EXE_traffic_server"), args);
         assert_eq!(ran.code(), 1, "{}", ran.err());
         ran.err()
+    }
+}
+
+/// Waits until `done`, for a while.
+pub(crate) fn until(what: &str, done: impl Fn() -> bool) {
+    let clock = SystemClock::new();
+    while !done() {
+        assert!(clock.mono().as_nanos() < 20_000_000_000, "{what}");
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
     }
 }
 

@@ -1,7 +1,8 @@
 //! What operators ask: status, spans offline and online, taking devices over.
 
 use super::Cache;
-use super::open::{Shared, live_spans, open_device, put_in_use};
+use super::names::{self, Called, SpanName};
+use super::open::{Shared, SpanEntry, live_spans, open_device, put_in_use};
 use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
 use crate::cache::invalidation::StateError;
 use crate::cache::options::{CacheOptions, SpanOptions};
@@ -14,11 +15,21 @@ use std::sync::Arc;
 /// Why a span's state was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SpanCommandError {
-    /// storage.config has no such path.
-    #[error("{}: not a span of storage.config", path.display())]
+    /// No span of storage.config is called so.
+    #[error("{name}: not a span of storage.config; there is {known}")]
     Unknown {
-        /// The path as it was named.
-        path: PathBuf,
+        /// The name as it was given.
+        name: String,
+        /// The spans that there are.
+        known: String,
+    },
+    /// Several spans are called so.
+    #[error("{name}: more than one span is called so; name it by its path: {known}")]
+    Ambiguous {
+        /// The name as it was given.
+        name: String,
+        /// The spans that are called so.
+        known: String,
     },
     /// It is in use: take it offline first.
     #[error("{p} is in use: traffic_ctl storage offline {p} comes first", p = path.display())]
@@ -64,7 +75,7 @@ impl Cache {
     }
 
     fn set_entries(&self, spans: &[SpanStatus]) {
-        let online = spans.iter().filter(|span| span.state == SpanState::Online);
+        let online = spans.iter().filter(|span| span.state.is_in_use());
         let used = online.clone().map(|span| span.entries_used).sum();
         self.counters.set(Metric::CacheDirentriesUsed, used);
         let total = online.map(|span| span.entries_total).sum();
@@ -83,6 +94,22 @@ impl Cache {
             return Readiness::NoSpan;
         }
         Readiness::Ready
+    }
+
+    /// The spans in use that are still being read.
+    #[must_use]
+    pub fn loading(&self) -> Vec<PathBuf> {
+        let mut live = live_spans(&self.spans.lock());
+        live.retain(|span| span.state() == SpanState::Loading);
+        live.iter().map(|span| span.options.path.clone()).collect()
+    }
+
+    /// The path of the configured span that an operator means.
+    ///
+    /// # Errors
+    /// `Unknown` and `Ambiguous`.
+    pub fn span_named(&self, name: &SpanName) -> Result<PathBuf, SpanCommandError> {
+        names::find(&called(&self.spans.lock()), name)
     }
 
     /// Waits until every stripe is judged: read, or given up.
@@ -141,11 +168,12 @@ impl Cache {
 
     /// Takes a span into use that was offline or refused. What it holds is
     /// used after revalidation only: it may have missed something. Blocks
-    /// while the device is opened.
+    /// while the device is opened, not while it is read: until then its state
+    /// is `Loading`.
     ///
     /// # Errors
     /// `Unknown`, `Unchanged`, `Refused`, `State`.
-    pub fn online(&self, path: &Path) -> Result<(), SpanCommandError> {
+    pub fn online(&self, path: &Path) -> Result<SpanState, SpanCommandError> {
         let options = self.not_in_use(path, |path| SpanCommandError::Unchanged { path })?;
         self.forget(path, "being opened");
         let opened = open_device(&options, &self.options)
@@ -172,7 +200,7 @@ impl Cache {
             }
         }
         self.place_anew();
-        Ok(())
+        Ok(live.state())
     }
 
     /// Makes an empty span of a configured path that is not in use; with
@@ -238,7 +266,7 @@ impl Cache {
         match found.map(|entry| &entry.state) {
             Some(Ok(live)) => Ok(Arc::clone(live)),
             Some(Err(_)) => Err(SpanCommandError::Unchanged { path }),
-            None => Err(SpanCommandError::Unknown { path }),
+            None => Err(names::unknown(&called(&spans), &path)),
         }
     }
 
@@ -250,9 +278,7 @@ impl Cache {
     ) -> Result<SpanOptions, SpanCommandError> {
         let spans = self.spans.lock();
         let found = spans.iter().find(|entry| entry.options.path == path);
-        let entry = found.ok_or_else(|| SpanCommandError::Unknown {
-            path: path.to_owned(),
-        })?;
+        let entry = found.ok_or_else(|| names::unknown(&called(&spans), path))?;
         match &entry.state {
             Ok(live) if live.is_online() => Err(error(path.to_owned())),
             Ok(_) | Err(_) => Ok(entry.options.clone()),
@@ -277,16 +303,32 @@ impl Cache {
     }
 }
 
-/// Makes an empty span of a path of `options` as [`Cache::init`] does, while
-/// no cache is open: the caller holds the lock of the state directory.
+fn called(spans: &[SpanEntry]) -> Vec<Called> {
+    let spans = spans.iter();
+    spans
+        .map(|entry| {
+            let uuid = entry.state.as_ref().ok().map(|live| live.uuid);
+            Called::new(&entry.options, uuid)
+        })
+        .collect()
+}
+
+/// Makes an empty span of one of `options` as [`Cache::init`] does, while no
+/// cache is open: the caller holds the lock of the state directory. The name
+/// is a path or an `id=`, for no span is read.
 ///
 /// # Errors
-/// `Unknown`, and `Refused` with what is there.
-pub fn init_span(options: &CacheOptions, path: &Path, force: bool) -> Result<(), SpanCommandError> {
+/// `Unknown`, `Ambiguous`, and `Refused` with what is there.
+pub fn init_span(
+    options: &CacheOptions,
+    name: &SpanName,
+    force: bool,
+) -> Result<(), SpanCommandError> {
+    let spans = options.spans.iter();
+    let called: Vec<Called> = spans.map(|span| Called::new(span, None)).collect();
+    let path = names::find(&called, name)?;
     let found = options.spans.iter().find(|span| span.path == path);
-    let span = found.ok_or_else(|| SpanCommandError::Unknown {
-        path: path.to_owned(),
-    })?;
+    let span = found.ok_or_else(|| names::unknown(&called, &path))?;
     make_empty(span, options, force).map_err(|error| SpanCommandError::Refused(error.to_string()))
 }
 
@@ -312,6 +354,6 @@ fn refused(options: &SpanOptions, why: &str) -> SpanStatus {
         entries_total: 0,
         entries_used: 0,
         errors: 0,
-        suspect: false,
+        stripes: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::fragment::{Fragment, FragmentError};
 use crate::cache::format::object::body_key;
 use crate::cache::format::span_header::StripeSlot;
-use crate::cache::inspect::SpanStatus;
+use crate::cache::inspect::{SpanState, StripeStatus};
 use crate::cache::object::{Miss, NotStored};
 use crate::cache::placement::Candidate;
 use crate::cache::store::Counters;
@@ -288,18 +288,34 @@ impl LiveStripe {
         })
     }
 
-    /// Adds its figures to those of its span.
-    pub(in crate::cache) fn add_to(&self, status: &mut SpanStatus) {
+    /// Its state: its span's, unless that is in use.
+    pub(super) fn state(&self) -> SpanState {
+        if !self.is_online() {
+            let errors = self.span.errors();
+            return SpanState::Offline { errors };
+        }
         let Some(core) = self.core.get() else {
-            return;
+            return SpanState::Loading;
         };
-        let census = core.directory.census();
-        status.bytes_total += core.log_bytes;
-        status.bytes_used += self.log_used();
-        status.entries_total += census.slots;
-        status.entries_used += census.valid;
         let oldest = core.directory.cursor().saturating_sub(core.log_bytes);
-        status.suspect |= core.directory.suspect_below() > oldest;
+        if core.directory.suspect_below() > oldest {
+            SpanState::Suspect
+        } else {
+            SpanState::Online
+        }
+    }
+
+    /// Its figures. Reads the directory.
+    pub(super) fn status(&self) -> StripeStatus {
+        let census = self.core.get().map(|core| core.directory.census());
+        StripeStatus {
+            uuid: self.uuid,
+            state: self.state(),
+            bytes_total: self.log_bytes(),
+            bytes_used: self.log_used(),
+            entries_total: census.map_or(0, |census| census.slots),
+            entries_used: census.map_or(0, |census| census.valid),
+        }
     }
 
     pub(super) fn now(&self) -> MonoTime {

@@ -1,7 +1,7 @@
 //! A span in use: its device, its errors, its stripes.
 
 use super::live::LiveStripe;
-use crate::cache::inspect::{SpanState, SpanStatus};
+use crate::cache::inspect::{SpanState, SpanStatus, StripeStatus};
 use crate::cache::options::SpanOptions;
 use crate::cache::span::Span;
 use crate::cache::tier::SpanTier;
@@ -135,29 +135,70 @@ impl LiveSpan {
         }
     }
 
-    /// Its row of `storage list`.
+    /// Its state, of which the least ready stripe decides.
+    pub(in crate::cache) fn state(&self) -> SpanState {
+        if !self.is_online() {
+            let errors = self.errors();
+            return SpanState::Offline { errors };
+        }
+        let stripes = self.stripes();
+        let states: Vec<SpanState> = stripes.iter().map(|stripe| stripe.state()).collect();
+        let least = [SpanState::Loading, SpanState::Suspect];
+        let least = least.into_iter().find(|state| states.contains(state));
+        least.unwrap_or(SpanState::Online)
+    }
+
+    /// Its row of `storage list`. Reads the directories.
     pub(in crate::cache) fn status(&self) -> SpanStatus {
-        let errors = self.errors();
-        let mut status = SpanStatus {
+        let stripes = self.stripes();
+        let stripes: Vec<StripeStatus> = stripes.iter().map(|stripe| stripe.status()).collect();
+        let sum = |of: fn(&StripeStatus) -> u64| stripes.iter().map(of).sum();
+        SpanStatus {
             path: self.options.path.clone(),
             id: self.options.id.clone(),
             uuid: Some(self.uuid),
             tier: Some(self.tier),
-            state: if self.is_online() {
-                SpanState::Online
-            } else {
-                SpanState::Offline { errors }
-            },
-            bytes_total: 0,
-            bytes_used: 0,
-            entries_total: 0,
-            entries_used: 0,
-            errors,
-            suspect: false,
-        };
-        for stripe in self.stripes() {
-            stripe.add_to(&mut status);
+            state: self.state(),
+            bytes_total: sum(|stripe| stripe.bytes_total),
+            bytes_used: sum(|stripe| stripe.bytes_used),
+            entries_total: sum(|stripe| stripe.entries_total),
+            entries_used: sum(|stripe| stripe.entries_used),
+            errors: self.errors(),
+            stripes,
         }
-        status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::{Clock, ManualClock};
+    use crate::cache::span::{self, Intent};
+    use crate::cache::store::Counters;
+    use crate::device::{DeviceKind, MemDisk, OpenedDevice};
+    use crate::metrics::Registry;
+
+    #[test]
+    fn a_span_is_loading_until_all_its_stripes_have_been_read() {
+        let options = SpanOptions::at("/dev/mem0");
+        let opened = OpenedDevice {
+            device: Arc::new(MemDisk::blank(40 << 20).device()),
+            kind: DeviceKind::Block,
+            path: options.path.clone(),
+            created: false,
+            rotational: None,
+        };
+        let span = span::open(&opened, &options, Intent::Use).unwrap();
+        let live = Arc::new(LiveSpan::new(&span, &options, 0));
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+        let counters = Arc::new(Counters::new(&Registry::new()));
+        let slot = &span.content.stripes[0];
+        let unread = LiveStripe::new(&live, slot, &clock, &counters);
+        live.set_stripes(vec![unread]);
+        assert_eq!(live.state(), SpanState::Loading);
+        assert_eq!(live.status().stripes[0].state, SpanState::Loading);
+        live.go_offline();
+        assert_eq!(live.state(), SpanState::Offline { errors: 0 });
+        live.set_stripes(Vec::new());
     }
 }

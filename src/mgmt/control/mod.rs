@@ -13,14 +13,16 @@
 //! | `metric.get` | `names` | `values`: name and value of each |
 //! | `metric.match` | `pattern` | the same of all that match |
 //! | `metric.zero` | `names`; none is all | nothing |
-//! | `storage.list` | | `spans`, each with its state, and `ram` |
-//! | `storage.offline` | `path` | nothing |
-//! | `storage.online` | `path` | nothing |
-//! | `storage.init` | `path`, `force` | `next`: the command to use it by |
+//! | `storage.list` | | `spans`, each with its state and its stripes, and `ram` |
+//! | `storage.offline` | `span` | nothing |
+//! | `storage.online` | `span` | `state`: `loading` until it has been read |
+//! | `storage.init` | `span`, `force` | `next`: the command to use it by |
 //! | `cache.purge` | `urls` | `purged`: url, key and whether it was `found` |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
 //! | `server.stop` | | nothing; the server then drains and exits |
 //! | `server.drain` | | the phase |
+//!
+//! A span is named by its path, its `id=` or its UUID.
 //!
 //! A configuration that is refused is told by the error's `data.errors`, each
 //! with file, line, column and, as `text`, all of it on one line.
@@ -135,9 +137,9 @@ impl Control {
                 params(&[])?;
                 storage::list(self).await
             }
-            "offline" => storage::offline(self, params(&["path"])?).await,
-            "online" => storage::online(self, params(&["path"])?).await,
-            "init" => storage::init(self, params(&["path", "force"])?).await,
+            "offline" => storage::offline(self, params(&["span"])?).await,
+            "online" => storage::online(self, params(&["span"])?).await,
+            "init" => storage::init(self, params(&["span", "force"])?).await,
             _ => Err(no_method(call)),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Control;
 use super::params::Params;
-use crate::cache::{Cache, SpanCommandError, SpanState, SpanStatus};
+use crate::cache::{Cache, SpanCommandError, SpanName, SpanState, SpanStatus, StripeStatus};
 use crate::mgmt::rpc::{Fault, FaultKind};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -27,24 +27,37 @@ pub(super) async fn list(control: &Control) -> Result<Value, Fault> {
 }
 
 fn row(span: &SpanStatus) -> Value {
-    let (state, reason) = match &span.state {
-        SpanState::Online => ("online", None),
-        SpanState::Offline { .. } => ("offline", None),
-        SpanState::Refused(why) => ("refused", Some(why)),
+    let reason = match &span.state {
+        SpanState::Refused(why) => Some(why),
+        SpanState::Loading | SpanState::Online | SpanState::Suspect | SpanState::Offline { .. } => {
+            None
+        }
     };
+    let stripes: Vec<Value> = span.stripes.iter().map(stripe_row).collect();
     json!({
         "path": span.path,
         "id": span.id,
         "uuid": span.uuid.map(|uuid| format!("{uuid:032x}")),
         "tier": span.tier.map_or_else(|| "-".to_owned(), |tier| tier.to_string()),
-        "state": state,
+        "state": span.state.word(),
         "reason": reason,
         "bytes_used": span.bytes_used,
         "bytes_total": span.bytes_total,
         "entries_used": span.entries_used,
         "entries_total": span.entries_total,
         "errors": span.errors,
-        "suspect": span.suspect,
+        "stripes": stripes,
+    })
+}
+
+fn stripe_row(stripe: &StripeStatus) -> Value {
+    json!({
+        "uuid": format!("{:032x}", stripe.uuid),
+        "state": stripe.state.word(),
+        "bytes_used": stripe.bytes_used,
+        "bytes_total": stripe.bytes_total,
+        "entries_used": stripe.entries_used,
+        "entries_total": stripe.entries_total,
     })
 }
 
@@ -52,32 +65,36 @@ fn row(span: &SpanStatus) -> Value {
 ///
 /// # Errors
 ///
-/// `NotFound` for a path that is not configured, else `Refused`.
+/// `NotFound` for a name that is no span's, else `Refused`.
 pub(super) async fn offline(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
     let path = path(control, params)?;
-    done(control.cache.offline(&path).await)
+    control.cache.offline(&path).await.map_err(fault)?;
+    Ok(json!({}))
 }
 
-/// Takes a span into use again.
+/// Takes a span into use again. The answer says whether it is still read.
 ///
 /// # Errors
 ///
-/// `NotFound` for a path that is not configured, else `Refused`.
+/// `NotFound` for a name that is no span's, else `Refused`.
 pub(super) async fn online(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
     let path = path(control, params)?;
-    done(blocking(control, move |cache| cache.online(&path)).await?)
+    let opened = blocking(control, move |cache| cache.online(&path)).await?;
+    let state = opened.map_err(fault)?;
+    Ok(json!({ "state": state.word() }))
 }
 
 /// Makes a span anew; what it held is lost. The answer names the next command.
 ///
 /// # Errors
 ///
-/// `NotFound` for a path that is not configured, else `Refused` with what lies
-/// on it.
+/// `NotFound` for a name that is no span's, else `Refused` with what lies on
+/// it.
 pub(super) async fn init(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
     let (path, force) = (path(control, params)?, params.flag("force")?);
-    done(blocking(control, move |cache| cache.init(&path, force)).await?)?;
-    let named = params.text("path")?;
+    let made = blocking(control, move |cache| cache.init(&path, force)).await?;
+    made.map_err(fault)?;
+    let named = params.text("span")?;
     Ok(json!({ "next": format!("traffic_ctl storage online {named}") }))
 }
 
@@ -92,18 +109,27 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))
 }
 
-/// A span by its path; a relative one is relative to the configuration, as it
-/// is in storage.config.
+/// A span by its path, its id or its UUID; a relative path is relative to the
+/// configuration, as it is in storage.config.
 fn path(control: &Control, params: Params<'_>) -> Result<PathBuf, Fault> {
-    Ok(control.settings.path(params.text("path")?))
+    let text = params.text("span")?;
+    let name = SpanName {
+        text: text.to_owned(),
+        path: control.settings.path(text),
+    };
+    control.cache.span_named(&name).map_err(fault)
 }
 
-fn done(outcome: Result<(), SpanCommandError>) -> Result<Value, Fault> {
-    match outcome {
-        Ok(()) => Ok(json!({})),
-        Err(error @ SpanCommandError::Unknown { .. }) => {
-            Err(Fault::new(FaultKind::NotFound, error.to_string()))
+#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
+fn fault(error: SpanCommandError) -> Fault {
+    let kind = match error {
+        SpanCommandError::Unknown { .. } | SpanCommandError::Ambiguous { .. } => {
+            FaultKind::NotFound
         }
-        Err(error) => Err(Fault::new(FaultKind::Refused, error.to_string())),
-    }
+        SpanCommandError::InUse { .. }
+        | SpanCommandError::Unchanged { .. }
+        | SpanCommandError::Refused(_)
+        | SpanCommandError::State(_) => FaultKind::Refused,
+    };
+    Fault::new(kind, error.to_string())
 }

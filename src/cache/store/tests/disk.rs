@@ -410,6 +410,29 @@ async fn without_a_usable_span_nothing_is_stored_and_the_status_says_so() {
 }
 
 #[tokio::test]
+async fn a_span_and_its_stripes_say_whether_they_are_believed_or_away() {
+    let mut machine = Machine::with(&[SpanTier::Capacity]);
+    let state = |running: &Running| {
+        let span = running.cache.status().spans.remove(0);
+        assert_eq!(span.stripes.len(), 1);
+        assert_eq!(span.stripes[0].state, span.state);
+        assert_eq!(span.stripes[0].bytes_total, span.bytes_total);
+        span.state
+    };
+    let first = machine.start().await;
+    assert_eq!(state(&first), SpanState::Online);
+    store(&first.cache, &key(1), b"body").unwrap();
+    first.cache.shutdown().await;
+    first.kill();
+    machine.state = tempfile::tempdir().unwrap();
+    let second = machine.start().await;
+    assert_eq!(state(&second), SpanState::Suspect);
+    assert!(second.registry.get(Metric::CacheDirentriesUsed) > 0);
+    second.cache.offline(&path(0)).await.unwrap();
+    assert_eq!(state(&second), SpanState::Offline { errors: 0 });
+}
+
+#[tokio::test]
 async fn a_lost_state_directory_makes_everything_suspect_until_a_refresh() {
     let mut machine = Machine::with(&[SpanTier::Capacity]);
     let first = machine.start().await;
