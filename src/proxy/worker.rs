@@ -8,6 +8,7 @@ use super::peer::Peer;
 use crate::metrics::{Cells, Held, Metric};
 use std::cell::Cell;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ const CUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Client connections that the server takes at a time, over all threads
 /// (`net.max_connections_in`, bounded by `net.connections_throttle`). At the
-/// limit, new ones wait in the kernel's queue.
+/// limit, new ones wait: one for each socket, the others in the kernel's queue.
 pub type Slots = Arc<Semaphore>;
 
 /// Runs an event thread until the server is stopped: accepts on `sockets`,
@@ -91,8 +92,8 @@ async fn accept(worker: Rc<Worker>, listener: TcpListener) {
     loop {
         tokio::select! {
             () = life.reaches(Stage::Draining) => return,
-            (permit, accepted) = next(&worker, &listener) => match accepted {
-                Ok((stream, client)) => {
+            accepted = next(&worker, &listener) => match accepted {
+                Ok((stream, client, permit)) => {
                     let local = stream.local_addr().unwrap_or(client);
                     let peer = Peer::new(client, local);
                     open(&worker, stream, peer, permit);
@@ -103,20 +104,20 @@ async fn accept(worker: Rc<Worker>, listener: TcpListener) {
     }
 }
 
+/// The next connection, and its slot. The slot is taken last: a socket that
+/// nobody connects to must not keep one from the others.
 async fn next(
     worker: &Worker,
     listener: &TcpListener,
-) -> (
-    Option<OwnedSemaphorePermit>,
-    io::Result<(TcpStream, std::net::SocketAddr)>,
-) {
+) -> io::Result<(TcpStream, SocketAddr, Option<OwnedSemaphorePermit>)> {
+    let (stream, client) = listener.accept().await?;
     if worker.slots.available_permits() == 0 {
         let cells = &worker.context.cells;
         cells.add(Metric::NetConnectionsThrottledIn, 1);
     }
     // The semaphore is never closed, so there is always a permit.
     let permit = Arc::clone(&worker.slots).acquire_owned().await.ok();
-    (permit, listener.accept().await)
+    Ok((stream, client, permit))
 }
 
 /// A client that left before it was accepted is no reason to wait; anything
