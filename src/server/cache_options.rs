@@ -88,27 +88,4 @@ fn number<T: TryFrom<i64>>(value: i64, fallback: T) -> T {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::records::Running;
-    use crate::mgmt::load::{Environment, load};
-
-    #[test]
-    fn spans_are_relative_to_the_configuration_and_ram_may_be_automatic() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("remap.config"), "").unwrap();
-        let spans = "var/span 64M tier=capacity volume=2\n/dev/sdz id=a\n";
-        std::fs::write(dir.path().join("storage.config"), spans).unwrap();
-        let source = Source {
-            dir: dir.path().to_owned(),
-            environment: Environment::new(),
-        };
-        let loaded = load(&source, &Running::new()).unwrap();
-        let options = cache_options(&source, &loaded, dir.path().join("var"));
-        assert_eq!(options.spans[0].path, dir.path().join("var/span"));
-        assert_eq!(options.spans[0].tier, Some(SpanTier::Capacity));
-        assert_eq!(options.spans[0].volume, 2);
-        assert_eq!(options.spans[1].path, PathBuf::from("/dev/sdz"));
-        assert_eq!(options.ram.size, None);
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ mod admin;
 mod live;
 mod operations;
 mod purge;
+mod records;
 mod reload;
 mod settings;
 mod start;

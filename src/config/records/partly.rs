@@ -18,6 +18,11 @@ const SOCKET_FLAGS: i64 = 3;
 
 static PARTLY: &[Partly] = &[
     Partly {
+        name: "proxy.config.aio.mode",
+        unheeded: |value| matches!(text(value), "native" | "io_uring"),
+        instead: "disks are read and written by threads",
+    },
+    Partly {
         name: "proxy.config.cache.target_fragment_size",
         unheeded: |value| int(value) > FRAGMENT_MAX,
         instead: "fragments hold at most 1835008 bytes",
@@ -60,6 +65,13 @@ fn int(value: &RecordValue) -> i64 {
     match value {
         RecordValue::Int(number) => *number,
         RecordValue::Float(_) | RecordValue::String(_) => 0,
+    }
+}
+
+fn text(value: &RecordValue) -> &str {
+    match value {
+        RecordValue::String(text) => text.as_deref().unwrap_or(""),
+        RecordValue::Int(_) | RecordValue::Float(_) => "",
     }
 }
 

@@ -45,7 +45,7 @@ cache_hosting_filename: text = "hosting.config", "proxy.config.cache.hosting_fil
 cache_interim_migrate_threshold: int = 2, "proxy.config.cache.interim.migrate_threshold", between(0, 1_000_000), Reload, Global, Ignored;
 /// Fast spans, separated by blanks, as ATS 4.2 names them; the same as lines of storage.config with `tier=fast`.
 cache_interim_storage: optional = NULL, "proxy.config.cache.interim.storage", ANY, Restart, Global, Honoured;
-/// File that says which client addresses may do what.
+/// File that says which client addresses may do what; another one is read at the next reload.
 cache_ip_allow_filename: text = "ip_allow.yaml", "proxy.config.cache.ip_allow.filename", ANY, Reload, Global, Honoured;
 /// Alternates kept for one URL.
 cache_limits_http_max_alts: int = 5, "proxy.config.cache.limits.http.max_alts", between(0, 1024), Reload, Global, Honoured;

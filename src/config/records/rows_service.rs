@@ -71,7 +71,7 @@ strata_remap_path_prefix: text = "segment", "proxy.config.strata.remap.path_pref
 task_threads: int = 2, "proxy.config.task_threads", between(1, 4096), Restart, Global, Ignored;
 /// Filters of a rule: 0 in ATS 9's way, 1 in ATS 10's.
 url_remap_acl_behavior_policy: int = 0, "proxy.config.url_remap.acl_behavior_policy", FLAG, Reload, Global, Ignored;
-/// File of the rules.
+/// File of the rules; another one is read at the next reload.
 url_remap_filename: text = "remap.config", "proxy.config.url_remap.filename", ANY, Reload, Global, Honoured;
 /// Rules below which a file of rules counts as faulty.
 url_remap_min_rules_required: int = 0, "proxy.config.url_remap.min_rules_required", at_least(0), Reload, Global, Ignored;
