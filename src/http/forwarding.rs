@@ -92,27 +92,27 @@ pub struct ViaIdentity {
 }
 
 impl ViaIdentity {
-    /// Our member of a request's Via: `1.1 alias[uuid] (product)`, where
-    /// `version` is that of the request as received.
+    /// Our member of a request's Via: `1.1 alias[uuid] (product detail)`, where
+    /// `version` is that of the request as received, and `detail` is empty or
+    /// such as ` [uScMsSf]`, with its leading space.
     #[must_use]
-    pub fn request_member(&self, version: Version) -> String {
+    pub fn request_member(&self, version: Version, detail: impl Display) -> String {
         let Self {
             alias,
             uuid,
             product,
         } = self;
-        format!("{} {alias}[{uuid}] ({product})", protocol(version))
+        format!("{} {alias}[{uuid}] ({product}{detail})", protocol(version))
     }
 
     /// Our member of a response's Via: `1.1 alias (product detail)`, where
-    /// `version` is that of the response as received, and `detail` is empty or
-    /// such as `[uScMsSf]`.
+    /// `version` is that of the response as received, and `detail` is as in
+    /// [`Self::request_member`].
     #[must_use]
-    pub fn response_member(&self, version: Version, detail: &str) -> impl Display {
+    pub fn response_member(&self, version: Version, detail: impl Display) -> impl Display {
         let Self { alias, product, .. } = self;
-        let space = if detail.is_empty() { "" } else { " " };
         let version = protocol(version);
-        fmt::from_fn(move |out| write!(out, "{version} {alias} ({product}{space}{detail})"))
+        fmt::from_fn(move |out| write!(out, "{version} {alias} ({product}{detail})"))
     }
 
     /// How many times the request went through this very process before
@@ -294,7 +294,7 @@ mod tests {
         let us = identity();
         let mut map = headers(&[("via", "1.0 fred"), ("via", "1.1 p[0000] (x)")]);
         assert_eq!(us.passes(&map), 0);
-        append_member(&mut map, &VIA, &us.request_member(Version::HTTP_11));
+        append_member(&mut map, &VIA, &us.request_member(Version::HTTP_11, ""));
         assert_eq!(
             map[VIA],
             "1.0 fred, 1.1 p[0000] (x), 1.1 edge1[6f1d] (Strata/0.1.0)"
@@ -310,7 +310,7 @@ mod tests {
             us.response_member(Version::HTTP_10, "").to_string(),
             "1.0 edge1 (Strata/0.1.0)"
         );
-        let detail = us.response_member(Version::HTTP_11, "[uScHs]");
+        let detail = us.response_member(Version::HTTP_11, " [uScHs]");
         let expected = "1.1 edge1 (Strata/0.1.0 [uScHs])";
         assert_eq!(detail.to_string(), expected);
     }

@@ -7,6 +7,7 @@ use super::origin::{self, BodySender, Interim, OriginError, OriginRequest, Origi
 use super::outcome::{Ended, Outcome};
 use super::relay::{self, Account, Framed};
 use super::routed::Routed;
+use super::via::Told;
 use crate::cache::CacheKey;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
@@ -83,7 +84,7 @@ where
     if let Err(error) = body.invite(reply).await {
         return account.client_gone(reply, &error);
     }
-    let (request, sender) = request(ctx, routed);
+    let (request, sender) = request(ctx, routed, passing);
     let mut upload = Box::pin(upload(&ctx.cells, &mut body, sender));
     let mut response = match answered(ctx, request, &mut upload, reply).await {
         Some(Ok(response)) => response,
@@ -91,14 +92,11 @@ where
         None => return account.reset(reply),
     };
     invalidate(ctx, routed, &response);
-    let mut framed = Framed::of(ctx, routed, &mut response);
-    framed.tell(
-        routed,
-        &CacheStatus {
-            forwarded: Some(passing.why),
-            ..CacheStatus::default()
-        },
-    );
+    let status = CacheStatus {
+        forwarded: Some(passing.why),
+        ..CacheStatus::default()
+    };
+    let framed = Framed::of(ctx, routed, &mut response, (passing.outcome, status));
     let down = relay::relay(reply, &framed, &mut response.body, account);
     let ended = tokio::select! {
         biased;
@@ -131,8 +129,13 @@ fn invalidate(ctx: &WorkerContext, routed: &Routed, response: &OriginResponse) {
 }
 
 /// The request as the origin gets it, and the end its body goes into.
-fn request(ctx: &WorkerContext, routed: &Routed) -> (OriginRequest, Option<BodySender>) {
-    let mut fields = routed.origin_fields(&ctx.shared.identity);
+fn request(
+    ctx: &WorkerContext,
+    routed: &Routed,
+    passing: &Passing,
+) -> (OriginRequest, Option<BodySender>) {
+    let told = Told::asking(passing.outcome, passing.why);
+    let mut fields = routed.origin_fields(&ctx.shared.identity, told);
     let method = routed.head.method.clone();
     if matches!(method, Method::GET | Method::HEAD) {
         // As a fill asks, so that both get the same representation.

@@ -34,6 +34,7 @@ mod source;
 mod testing;
 mod transaction;
 mod tunnel;
+mod via;
 pub mod worker;
 
 pub use context::{Shared, WorkerContext};

@@ -6,6 +6,7 @@ use super::h1::{BodyLength, Reply, ReplyError};
 use super::origin::{OriginBody, OriginError, OriginResponse};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::routed::Routed;
+use super::via::{Detail, Told};
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use bytes::Bytes;
@@ -29,8 +30,13 @@ pub(super) struct Framed {
 
 impl Framed {
     /// Makes a response's head fit to be passed on: fields of the connection
-    /// off, Date and Via on (RFC 9110 6.6.1 and 7.6).
-    pub(super) fn of(ctx: &WorkerContext, routed: &Routed, response: &mut OriginResponse) -> Self {
+    /// off, Date, Via and Cache-Status on (RFC 9110 6.6.1 and 7.6, RFC 9211).
+    pub(super) fn of(
+        ctx: &WorkerContext,
+        routed: &Routed,
+        response: &mut OriginResponse,
+        (outcome, status): (Outcome, CacheStatus),
+    ) -> Self {
         let mut fields = std::mem::take(&mut response.headers);
         let length = client_length(response.framing, &fields);
         forwarding::remove_hop_by_hop(&mut fields);
@@ -38,26 +44,31 @@ impl Framed {
         routed.rewrite_urls(&mut fields);
         add_server(routed, &mut fields);
         forwarding::ensure_date(&mut fields, response.response_time);
-        add_via(ctx, routed, response.version, &mut fields);
+        let told = Told {
+            outcome,
+            status,
+            answered: Some(response.status),
+        };
+        add_via(ctx, routed, (response.version, told), &mut fields);
+        add_cache_status(routed, &status, &mut fields);
         Self {
             status: response.status,
             fields,
             length,
         }
     }
+}
 
-    /// Says how the cache came to this response, if records allow it.
-    pub(super) fn tell(&mut self, routed: &Routed, status: &CacheStatus) {
-        if routed.snapshot.records.http_cache_status == 0 {
-            return;
-        }
-        if let Ok(value) = HeaderValue::from_str(&status.to_string()) {
-            self.fields.append(CACHE_STATUS, value);
-        }
+/// How the cache came to this response, if records allow it.
+fn add_cache_status(routed: &Routed, status: &CacheStatus, fields: &mut HeaderMap) {
+    if routed.snapshot.records.http_cache_status == 0 {
+        return;
+    }
+    if let Ok(value) = HeaderValue::from_str(&status.to_string()) {
+        fields.append(CACHE_STATUS, value);
     }
 }
 
-/// Our member of Via, unless `insert_response_via_str` is 0.
 /// `http.response_server_enabled`: 1 puts our name in place of the origin's,
 /// 2 only where there is none.
 fn add_server(routed: &Routed, fields: &mut HeaderMap) {
@@ -75,9 +86,17 @@ fn add_server(routed: &Routed, fields: &mut HeaderMap) {
     }
 }
 
-fn add_via(ctx: &WorkerContext, routed: &Routed, version: Version, fields: &mut HeaderMap) {
-    if routed.snapshot.records.http_insert_response_via_str != 0 {
-        let member = ctx.shared.identity.response_member(version, "");
+/// Our member of Via, unless `insert_response_via_str` is 0.
+fn add_via(
+    ctx: &WorkerContext,
+    routed: &Routed,
+    (version, told): (Version, Told),
+    fields: &mut HeaderMap,
+) {
+    let level = routed.snapshot.records.http_insert_response_via_str;
+    if level != 0 {
+        let detail = Detail::new(level, routed, told);
+        let member = ctx.shared.identity.response_member(version, detail);
         forwarding::append_member(fields, &VIA, &member.to_string());
     }
 }

@@ -4,6 +4,7 @@ use super::h1::RequestHead;
 use super::origin::{Place, Upstream};
 use super::peer::Peer;
 use super::snapshot::Snapshot;
+use super::via::{Detail, Told};
 use crate::base::clock::{MonoTime, WallTime};
 use crate::cache::CacheKey;
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
@@ -56,10 +57,10 @@ pub struct Routed {
 
 impl Routed {
     /// The fields that go to the origin: without those of this connection,
-    /// with its Host and what a proxy adds. Framing fields are the sender's
-    /// business, Expect was answered here.
+    /// with its Host and what a proxy adds: `told` is for Via. Framing fields
+    /// are the sender's business, Expect was answered here.
     #[must_use]
-    pub fn origin_fields(&self, identity: &ViaIdentity) -> HeaderMap {
+    pub(super) fn origin_fields(&self, identity: &ViaIdentity, told: Told) -> HeaderMap {
         let records = &self.snapshot.records;
         let mut fields = self.head.headers.clone();
         forwarding::remove_hop_by_hop(&mut fields);
@@ -72,8 +73,10 @@ impl Routed {
         if records.http_insert_squid_x_forwarded_for != 0 {
             forwarding::append_forwarded_for(&mut fields, self.peer.ip());
         }
-        if records.http_insert_request_via_str != 0 {
-            let member = identity.request_member(self.head.version);
+        let level = records.http_insert_request_via_str;
+        if level != 0 {
+            let detail = Detail::new(level, self, told);
+            let member = identity.request_member(self.head.version, detail);
             forwarding::append_member(&mut fields, &VIA, &member);
         }
         fields

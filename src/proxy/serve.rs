@@ -8,6 +8,7 @@ use super::relay::Account;
 use super::resume::{Resume, Tail, Wanted};
 use super::routed::Routed;
 use super::source::{Source, SourceError};
+use super::via::{Detail, Told};
 use crate::http::conditional::{self, NOT_MODIFIED_FIELDS, Precondition};
 use crate::http::range;
 use crate::http::stored::StoredHead;
@@ -43,6 +44,15 @@ pub(super) struct Serving<'a> {
 }
 
 impl Serving<'_> {
+    /// What Via tells of it, once the client is `answered`.
+    const fn told(&self, answered: Option<StatusCode>) -> Told {
+        Told {
+            outcome: self.outcome,
+            status: self.status,
+            answered,
+        }
+    }
+
     /// Whether this request fetched it, all of it, just now.
     fn is_own_fetch(&self) -> bool {
         self.route != Route::None && self.status.forwarded_status.is_none()
@@ -235,7 +245,8 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
     }
 
     async fn rest(&self, serving: &Serving<'_>) -> Option<Tail> {
-        let mut fields = self.routed.origin_fields(&self.ctx.shared.identity);
+        let identity = &self.ctx.shared.identity;
+        let mut fields = self.routed.origin_fields(identity, serving.told(None));
         let rule = self.routed.snapshot.policy.normalize_accept_encoding;
         normalize_accept_encoding(&mut fields, rule);
         let resume = Resume {
@@ -268,8 +279,10 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
         if records.http_insert_age_in_response != 0 && !is_first_hand {
             self.reply.field_fmt("Age", format_args!("{age}"));
         }
-        if records.http_insert_response_via_str != 0 {
-            self.via(serving.head);
+        let level = records.http_insert_response_via_str;
+        if level != 0 {
+            let detail = Detail::new(level, self.routed, serving.told(Some(status)));
+            self.via(serving.head, detail);
         }
         self.reply.fields(&serving.own);
         if records.http_cache_status != 0 {
@@ -278,9 +291,9 @@ impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
         }
     }
 
-    fn via(&mut self, head: &StoredHead) {
+    fn via(&mut self, head: &StoredHead, detail: Detail<'_>) {
         let identity = &self.ctx.shared.identity;
-        let ours = identity.response_member(head.origin_version(), "");
+        let ours = identity.response_member(head.origin_version(), detail);
         match head.via().map(String::from_utf8_lossy) {
             Some(before) => self
                 .reply

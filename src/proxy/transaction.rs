@@ -19,7 +19,7 @@ use crate::base::clock::{MonoTime, WallTime};
 use crate::http::target::{Target, TargetError};
 use crate::metrics::{Cells, Metric};
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, COOKIE, IF_MODIFIED_SINCE, IF_NONE_MATCH, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use http::{Method, StatusCode};
 use std::net::IpAddr;
 use std::pin::pin;
@@ -115,8 +115,7 @@ impl Asked {
             client: peer.ip(),
             method: Some(head.method.clone()),
             url: Some(shown(&head.target)),
-            is_conditional: head.headers.contains_key(IF_NONE_MATCH)
-                || head.headers.contains_key(IF_MODIFIED_SINCE),
+            is_conditional: head.is_conditional(),
         }
     }
 

@@ -137,6 +137,83 @@ fn purge_takes_an_object_from_loopback_itself_only() {
     }
 }
 
+/// The comments of Via in the answers to `requests`, and in what the origin was
+/// asked, with both records at `level`.
+fn vias(level: u8, requests: &[String]) -> (Vec<String>, Vec<String>) {
+    let origin = Origin::answering(|request| match request.target() {
+        "/old" if !request.fields("if-none-match").is_empty() => {
+            b"HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\n\r\n".to_vec()
+        }
+        "/old" => response("Cache-Control: max-age=0\r\nETag: \"e\"\r\n", "x"),
+        "/private" => response("Cache-Control: private\r\n", "x"),
+        _ => response("Cache-Control: max-age=60\r\nETag: \"e\"\r\n", "x"),
+    });
+    let record = |which| format!("CONFIG proxy.config.http.insert_{which}_via_str INT {level}\n");
+    let records = record("response") + &record("request");
+    let proxy = Proxy::with(&records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let comment = |via: Vec<&str>| {
+        let (_, comment) = via[0].split_once('(').unwrap();
+        comment.trim_end_matches(')').to_owned()
+    };
+    let answers = requests.iter().map(|request| client.ask(request));
+    let answers = answers
+        .map(|answer| comment(answer.fields("via")))
+        .collect();
+    let asked = origin.requests();
+    let asked = asked.iter().map(|request| comment(request.fields("via")));
+    (answers, asked.collect())
+}
+
+#[test]
+fn via_tells_more_at_each_level_from_2_on() {
+    let ask = request("GET", "");
+    for (level, miss, hit, asked) in [
+        (1, "Strata", "Strata", "Strata"),
+        (2, "Strata [cMsSfW]", "Strata [cRs f ]", "Strata [cMs f ]"),
+        (
+            3,
+            "Strata [uScMsSfWpSeN:t cCMp sS]",
+            "Strata [uScRs f p eN:t cCHp s ]",
+            "Strata [uScMs f p eN:t cCMp s ]",
+        ),
+        (
+            4,
+            "Strata [uScMsSfWpSeN:t cCMp sS] [http/1.1 tcp ipv4]",
+            "Strata [uScRs f p eN:t cCHp s ] [http/1.1 tcp ipv4]",
+            "Strata [uScMs f p eN:t cCMp s ] [http/1.1 tcp ipv4]",
+        ),
+    ] {
+        let (answers, asks) = vias(level, &[ask.clone(), ask.clone()]);
+        assert_eq!(answers, [miss, hit], "{level}");
+        assert_eq!(asks, [asked], "{level}");
+    }
+}
+
+#[test]
+fn via_tells_what_the_client_asked_and_what_came_of_it() {
+    let of = |line: &str, fields: &str| format!("{line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+    let requests = [
+        of("GET /a", "Cookie: a\r\n"),
+        of("GET /a", "If-None-Match: \"e\"\r\n"),
+        of("POST /a", "Content-Length: 0\r\n"),
+        of("GET /private", ""),
+        of("GET /old", ""),
+        of("GET /old", ""),
+    ];
+    let (answers, asks) = vias(3, &requests);
+    let expected = [
+        "uCcMsSfWpSeN:t cCMp sS",
+        "uIcRs f pNeN:t cCNp s ",
+        "uSc sSf pSeN:tMcCDp sS",
+        "uScMsSf pSeN:t cCMp sS",
+        "uScMsSfWpSeN:t cCMp sS",
+        "uScSsNfUpReN:t cCSp sS",
+    ];
+    assert_eq!(answers, expected.map(|codes| format!("Strata [{codes}]")));
+    assert_eq!(asks.last().unwrap(), "Strata [uScSs f p eN:t cCSp s ]");
+}
+
 #[test]
 fn via_is_told_at_level_1_and_not_at_0() {
     for (level, members) in [(0, 0), (1, 1)] {

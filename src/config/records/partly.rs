@@ -28,16 +28,6 @@ static PARTLY: &[Partly] = &[
         instead: "fragments hold at most 1835008 bytes",
     },
     Partly {
-        name: "proxy.config.http.insert_request_via_str",
-        unheeded: |value| int(value) > 1,
-        instead: "Strata acts as with 1",
-    },
-    Partly {
-        name: "proxy.config.http.insert_response_via_str",
-        unheeded: |value| int(value) > 1,
-        instead: "Strata acts as with 1",
-    },
-    Partly {
         name: "proxy.config.http.normalize_ae",
         unheeded: |value| int(value) > 3,
         instead: "Strata acts as with 3",
@@ -91,10 +81,10 @@ mod tests {
 
     #[test]
     fn a_value_without_effect_is_named_with_what_is_done_instead() {
-        let spec = find("proxy.config.http.insert_response_via_str").unwrap();
+        let spec = find("proxy.config.http.normalize_ae").unwrap();
         assert_eq!(spec.unheeded(&RecordValue::Int(0)), None);
-        let said = spec.unheeded(&RecordValue::Int(3)).unwrap();
-        assert!(said.starts_with("proxy.config.http.insert_response_via_str 3 "));
-        assert!(said.ends_with("acts as with 1"), "{said}");
+        let said = spec.unheeded(&RecordValue::Int(5)).unwrap();
+        assert!(said.starts_with("proxy.config.http.normalize_ae 5 "));
+        assert!(said.ends_with("acts as with 3"), "{said}");
     }
 }

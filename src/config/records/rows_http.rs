@@ -25,9 +25,9 @@ http_insert_age_in_response: int = 1, "proxy.config.http.insert_age_in_response"
 http_insert_client_ip: int = 2, "proxy.config.http.insert_client_ip", between(0, 2), Reload, Rule, Honoured;
 /// Parts of Forwarded (RFC 7239) to the origin, separated by `|`: none, for, by=..., proto, host, connection=...
 http_insert_forwarded: text = "none", "proxy.config.http.insert_forwarded", ANY, Reload, Rule, Ignored;
-/// Via to the origin: 0 none, 1 our name; 2 to 4 are to say more about the cache.
+/// Via to the origin: 0 none, 1 our name, 2 the codes of the cache too, 3 all codes (traffic_via reads them), 4 the client's protocols too.
 http_insert_request_via_str: int = 1, "proxy.config.http.insert_request_via_str", between(0, 4), Reload, Rule, Honoured;
-/// Via to the client: 0 none, 1 our name; 2 to 4 are to say more about the cache.
+/// Via to the client: 0 none, 1 our name, 2 the codes of the cache too, 3 all codes (traffic_via reads them), 4 the client's protocols too.
 http_insert_response_via_str: int = 1, "proxy.config.http.insert_response_via_str", between(0, 4), Reload, Rule, Honoured;
 /// 1 adds the client's address to X-Forwarded-For.
 http_insert_squid_x_forwarded_for: int = 1, "proxy.config.http.insert_squid_x_forwarded_for", FLAG, Reload, Rule, Honoured;

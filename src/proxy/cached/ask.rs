@@ -20,6 +20,7 @@ use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::{self, Account, Framed};
 use crate::proxy::serve::Serving;
 use crate::proxy::source::{Following, Source};
+use crate::proxy::via::Told;
 use http::header::{AUTHORIZATION, ETAG, LAST_MODIFIED, RANGE};
 use http::{HeaderMap, Method, StatusCode};
 use std::rc::Rc;
@@ -146,8 +147,13 @@ impl Cached<'_> {
         None
     }
 
+    fn job(&self, outcome: Outcome, why: Forwarded) -> Job {
+        let told = Told::asking(outcome, why);
+        Job::of(self.ctx, self.routed, self.cache, (self.asked, told))
+    }
+
     fn asking(&self, found: Found, plan: Plan) -> Asking {
-        let mut job = Job::of(self.ctx, self.routed, self.cache, self.asked);
+        let mut job = self.job(plan.outcome, plan.why);
         let stale = Stale::of(&found, self.routed);
         job.marker = found.marker;
         let body = found.held.ok().map(|held| held.body);
@@ -406,8 +412,8 @@ impl Cached<'_> {
         };
         let account = Account::new(outcome, relay::route(self.routed));
         let is_current = conditions == Conditions::Strip && self.is_current(&response);
-        let mut framed = Framed::of(self.ctx, self.routed, &mut response);
-        framed.tell(self.routed, &asking.plan.status());
+        let told = (outcome, asking.plan.status());
+        let mut framed = Framed::of(self.ctx, self.routed, &mut response, told);
         if is_current {
             framed.status = StatusCode::NOT_MODIFIED;
             return relay::relay(reply, &framed, &mut OriginBody::Empty, account).await;
@@ -437,7 +443,7 @@ impl Cached<'_> {
         let Claim::Writer(writer) = self.ctx.shared.fills.claim(&key, now) else {
             return;
         };
-        let mut job = Job::of(self.ctx, self.routed, self.cache, self.asked);
+        let mut job = self.job(Outcome::StaleWhileRevalidate, Forwarded::Stale);
         job.marker.clone_from(&found.marker);
         let stale = Stale::of(found, self.routed);
         tokio::task::spawn_local(async move {

@@ -18,6 +18,7 @@ use crate::proxy::marker::Marker;
 use crate::proxy::origin::{OriginPool, OriginRequest, Upstream};
 use crate::proxy::routed::Routed;
 use crate::proxy::snapshot::Snapshot;
+use crate::proxy::via::Told;
 use http::{HeaderMap, HeaderName, Method};
 use std::sync::Arc;
 
@@ -122,9 +123,9 @@ impl Job {
         ctx: &WorkerContext,
         routed: &Routed,
         cache: &Arc<Cache>,
-        asked: ReuseRequest,
+        (asked, told): (ReuseRequest, Told),
     ) -> Self {
-        let mut fields = routed.origin_fields(&ctx.shared.identity);
+        let mut fields = routed.origin_fields(&ctx.shared.identity, told);
         let rule = routed.snapshot.policy.normalize_accept_encoding;
         normalize_accept_encoding(&mut fields, rule);
         Self {

@@ -8,7 +8,7 @@ use crate::http::framing::{self, BodyFraming};
 use crate::http::head::{HeadError, blank_preferences, read_request_head};
 use crate::http::target::{self, RequestUrl, Target, TargetInput};
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, TE};
+use http::header::{CONNECTION, EXPECT, IF_MODIFIED_SINCE, IF_NONE_MATCH, TE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 
 /// Fields for which there is room at once.
@@ -45,6 +45,16 @@ impl RequestHead {
     #[must_use]
     pub fn has_body(&self) -> bool {
         self.framing != BodyFraming::None
+    }
+
+    /// Whether the client has a copy, and asks for another response only if
+    /// that one is not current.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        let conditions = [IF_NONE_MATCH, IF_MODIFIED_SINCE];
+        conditions
+            .iter()
+            .any(|name| self.headers.contains_key(name))
     }
 
     /// Whether the client waits for a 100 before it sends its body. An
