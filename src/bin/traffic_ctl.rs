@@ -218,7 +218,10 @@ fn text(command: &Command, result: &Value) -> String {
         }
         Command::Metric(Metric::Get { .. } | Metric::Match { .. }) => pairs(&result["values"], " "),
         Command::Config(Config::Set { name, .. }) => set_text(name, result),
-        Command::Config(Config::Reload | Config::Verify) => reload_text(result),
+        Command::Config(Config::Reload) => reload_text(result),
+        Command::Config(Config::Verify) => {
+            format!("{}{}\n", reload_text(result), shown(&result["text"]))
+        }
         Command::Config(Config::Status) => status_text(result),
         Command::Server(Server::Status) => format!("Proxy -- on\n{}", fields(result)),
         Command::Storage(Storage::List) => spans_text(result),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use strata::cache::SpanOutcome;
 use strata::config::ConfigError;
 use strata::mgmt::paths::{self, ConfigDir};
+use strata::mgmt::verify::Checked;
 use strata::server::{self, Options, StartError};
 use tracing_subscriber::EnvFilter;
 
@@ -73,7 +74,10 @@ fn fail_start(error: &StartError, dir: &ConfigDir) -> ExitCode {
 
 fn verify_config(options: &Options, dir: &ConfigDir) -> ExitCode {
     match server::verify(options) {
-        Ok(loaded) => print(&warnings(&loaded.warnings)),
+        Ok(loaded) => {
+            let checked = Checked::of(&loaded, loaded.warnings.len());
+            print(&format!("{}{checked}\n", warnings(&loaded.warnings)))
+        }
         Err(found) => fail_start(&StartError::Config(found), dir),
     }
 }

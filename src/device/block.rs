@@ -48,7 +48,7 @@ fn geometry(file: &File, request: &OpenRequest) -> nix::Result<DeviceGeometry> {
     })
 }
 
-fn cure(request: &OpenRequest, errno: Errno) -> String {
+pub(super) fn cure(request: &OpenRequest, errno: Errno) -> String {
     let path = request.path.display();
     if errno == Errno::EBUSY {
         return format!(

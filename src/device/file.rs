@@ -82,12 +82,16 @@ fn reserve(request: &OpenRequest, file: &File, size: u64) -> Result<(), OpenErro
         // The refusal says what matters; an empty file left behind does not.
         drop(file.set_len(0));
         drop(std::fs::remove_file(&request.path));
-        let cure = format!("no room for {size} bytes: free some, or lower SIZE");
-        refused(&request.path, errno, cure)
+        no_room(&request.path, errno, size)
     })
 }
 
-fn failed(request: &OpenRequest, error: &io::Error) -> OpenError {
+pub(super) fn no_room(path: &Path, errno: Errno, size: u64) -> OpenError {
+    let cure = format!("no room for {size} bytes: free some, or lower SIZE");
+    refused(path, errno, cure)
+}
+
+pub(super) fn failed(request: &OpenRequest, error: &io::Error) -> OpenError {
     let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
     let path = request.path.display();
     let cure = if matches!(errno, Errno::EACCES | Errno::EPERM) {

@@ -6,6 +6,7 @@
 //! can read and write.
 
 mod block;
+mod check;
 mod file;
 mod ioctl;
 mod mem;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use nix::errno::Errno;
 use std::path::PathBuf;
 
+pub use check::{check, check_directory};
 pub use mem::{MemDevice, MemDisk};
 pub use open::{DeviceKind, OpenRequest, OpenedDevice, open};
 pub use pool::PoolDevice;
@@ -185,8 +187,14 @@ pub enum OpenError {
         cure: String,
     },
     /// A file must be created and nobody said how large.
-    #[error("{}: no such file, and no SIZE to create it with", path.display())]
+    #[error("{}: no such file, or an empty one, and no SIZE to make it with: PATH 256M", path.display())]
     NoSize {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A path below `/dev` names nothing.
+    #[error("{}: no such device; lsblk lists those that are there", path.display())]
+    NoDevice {
         /// The path.
         path: PathBuf,
     },

@@ -4,12 +4,13 @@ use super::{Device, DeviceGeometry, OpenError, PoolDevice, block, file};
 use nix::errno::Errno;
 use nix::unistd::{Uid, User, geteuid};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The span's file in a directory.
-const FILE_IN_DIRECTORY: &str = "cache.db";
+pub(super) const FILE_IN_DIRECTORY: &str = "cache.db";
 
 /// What to open.
 #[derive(Clone, Debug)]
@@ -110,12 +111,24 @@ fn kind(path: &Path) -> Result<DeviceKind, OpenError> {
         Ok(found) if !found.is_file() => Err(OpenError::WrongKind {
             path: path.to_owned(),
         }),
+        Err(error) if error.kind() == ErrorKind::NotFound => match missing_device(path) {
+            Some(error) => Err(error),
+            None => Ok(DeviceKind::File),
+        },
         // A missing file is made; any other error comes again at opening.
         Ok(_) | Err(_) => Ok(DeviceKind::File),
     }
 }
 
-fn from_io(path: &Path, error: &std::io::Error, what: &str) -> OpenError {
+/// A name of a device that is not there: a file by it would lie in RAM.
+pub(super) fn missing_device(path: &Path) -> Option<OpenError> {
+    let is_device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
+    is_device.then(|| OpenError::NoDevice {
+        path: path.to_owned(),
+    })
+}
+
+pub(super) fn from_io(path: &Path, error: &std::io::Error, what: &str) -> OpenError {
     let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
     refused(path, errno, what.to_owned())
 }

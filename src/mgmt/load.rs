@@ -80,7 +80,7 @@ pub struct Loaded {
 ///
 /// Everything found, errors and warnings, if there is an error in any file.
 pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
-    let (mut loaded, mut found) = read_all(source, running);
+    let (mut loaded, mut found) = read(source, running);
     if !found.is_usable() {
         found.extend(parts(&loaded).1);
         return Err(found);
@@ -89,7 +89,10 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     Ok(loaded)
 }
 
-fn read_all(source: &Source, running: &Running) -> (Loaded, Findings) {
+/// What the files say, and everything found in them; with errors, only those
+/// who look for more of them go on.
+#[must_use]
+pub fn read(source: &Source, running: &Running) -> (Loaded, Findings) {
     let reader = Reader::of(&source.dir);
     let mut found = Findings::default();
     let (records_file, records) = read_records(source, &reader, running, &mut found);
@@ -220,7 +223,8 @@ fn start_of(name: &str) -> Place {
 }
 
 /// Where a record's value stands; a place of its own name if not in the file.
-fn place_of(file: &RecordsFile, name: &str) -> Place {
+#[must_use]
+pub fn place_of(file: &RecordsFile, name: &str) -> Place {
     let written = file.records.get(name).map(|record| record.place.clone());
     written.unwrap_or_else(|| start_of(name))
 }

@@ -11,3 +11,4 @@ pub mod persist;
 pub mod rpc;
 pub mod settings;
 pub mod socket;
+pub mod verify;

@@ -5,6 +5,7 @@ mod report;
 use super::load::{self, Loaded, STORAGE_NAME, Source};
 use super::paths::RECORDS_NAME;
 use super::persist;
+use super::verify;
 use crate::base::clock::WallTime;
 use crate::config::records::{
     RecordSpec, Records, RecordsFile, Running, SetError, Update, set_in_text, settings, variable,
@@ -155,15 +156,23 @@ impl Settings {
         }
     }
 
-    /// Reads and builds as a reload would, and changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// Everything found, with places.
-    pub fn verify(&self) -> Result<Vec<ConfigError>, Findings> {
+    /// Reads and builds as a reload would, and changes nothing: what was read,
+    /// and everything found.
+    #[must_use]
+    pub fn verify(&self) -> (Loaded, Findings) {
         let state = self.state.lock();
-        let loaded = load::load(&self.source, &state.loaded.running)?;
-        Ok(self.prepare(&state, loaded)?.loaded.warnings)
+        let (loaded, mut found) = load::read(&self.source, &state.loaded.running);
+        match self.prepare(&state, loaded.clone()) {
+            Ok(next) => found.warnings.extend(next.loaded.warnings),
+            Err(more) => found.extend(more),
+        }
+        (loaded, found)
+    }
+
+    /// What a start would say of the paths of the spans; see [`verify::spans`].
+    #[must_use]
+    pub fn verify_spans(&self, loaded: &Loaded, was_root: bool) -> Vec<ConfigError> {
+        verify::spans(&self.source, loaded, was_root)
     }
 
     /// Sets a record, at once unless it needs a restart; `persist` writes it

@@ -125,6 +125,7 @@ fn control(opened: &Opened, collector: &Arc<Collector>, life: &Arc<Life>) -> Con
             started: opened.clock.wall(),
             ports: opened.bound.ports(),
             admin: opened.bound.admin_address(),
+            was_root: opened.was_root,
         },
         readiness: judge(opened, life),
     }

@@ -18,7 +18,9 @@ use crate::cache::{self, Cache, SpanCommandError, SpanName, SpanReport};
 use crate::config::place::Place;
 use crate::config::records::{Records, variable};
 use crate::config::{ConfigError, Findings};
+use crate::device::check_directory;
 use crate::metrics::Registry;
+use crate::mgmt;
 use crate::mgmt::load::{self, Loaded, Source};
 use crate::mgmt::paths::RECORDS_NAME;
 use crate::mgmt::socket::SocketError;
@@ -75,13 +77,46 @@ fn lines(found: &Findings) -> String {
     errors.join("\n")
 }
 
-/// Reads and checks the files as a start would, and starts nothing.
+/// Reads and checks the files as a start would, and judges what they name as
+/// far as that touches nothing: the paths of spans, the state directory, the
+/// user to become. Starts nothing.
 ///
 /// # Errors
 ///
 /// Everything found.
 pub fn verify(options: &Options) -> Result<Loaded, Findings> {
-    Ok(load_and_build(options)?.0)
+    let source = options.source();
+    let (mut loaded, mut found) = load::read(&source, &options.running());
+    match load::build(&loaded, 1) {
+        Ok((_, warnings)) => found.warnings.extend(warnings),
+        Err(more) => found.extend(more),
+    }
+    let spans = mgmt::verify::spans(&source, &loaded, false);
+    found.errors.extend(spans);
+    found.errors.extend(state_fault(&source, &loaded));
+    found.errors.extend(user_fault(options, &loaded));
+    found.warnings.extend(unheeded_user(options, &loaded));
+    if !found.is_usable() {
+        return Err(found);
+    }
+    loaded.warnings = found.warnings;
+    Ok(loaded)
+}
+
+fn state_fault(source: &Source, loaded: &Loaded) -> Option<ConfigError> {
+    let name = &*loaded.records.local_state_dir;
+    let error = check_directory(&source.path(name)).err()?;
+    let place = load::place_of(&loaded.records_file, "proxy.config.local_state_dir");
+    let what = format!("proxy.config.local_state_dir: {error}");
+    Some(place.error(name, what))
+}
+
+fn user_fault(options: &Options, loaded: &Loaded) -> Option<ConfigError> {
+    let user = &*loaded.records.admin_user_id;
+    let resolved = options.change_user.then(|| RunAs::resolve(user))?;
+    let error = resolved.err()?;
+    let place = load::place_of(&loaded.records_file, USER_ID);
+    Some(place.error(user, error.to_string()))
 }
 
 /// Empties the spans of the configuration, that are ours; nothing may run on
@@ -91,7 +126,7 @@ pub fn verify(options: &Options) -> Result<Loaded, Findings> {
 ///
 /// `Config`, or `State` if a server runs.
 pub fn clear(options: &Options) -> Result<Vec<SpanReport>, StartError> {
-    let loaded = verify(options).map_err(StartError::Config)?;
+    let (loaded, _) = load_and_build(options).map_err(StartError::Config)?;
     let source = options.source();
     let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
     let mut cache_options = cache_options(&source, &loaded, state.path().to_owned());
@@ -110,7 +145,7 @@ pub fn clear(options: &Options) -> Result<Vec<SpanReport>, StartError> {
 /// `Config`, `State` if a server runs, `Privilege`, and `Span` with what is
 /// there.
 pub fn init_span(options: &Options, span: &str, force: bool) -> Result<(), StartError> {
-    let loaded = verify(options).map_err(StartError::Config)?;
+    let (loaded, _) = load_and_build(options).map_err(StartError::Config)?;
     let source = options.source();
     let run_as = run_as(options, &loaded.records)?;
     let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
@@ -134,6 +169,8 @@ pub(super) struct Opened {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) registry: Arc<Registry>,
     pub(super) cache: Arc<Cache>,
+    /// Whether root was given up.
+    pub(super) was_root: bool,
 }
 
 /// Starts a server.
@@ -165,6 +202,7 @@ pub fn start(options: Options) -> Result<Running, StartError> {
         clock,
         registry,
         cache,
+        was_root: matches!(run_as, RunAs::User { .. }),
     };
     serve::serve(opened)
 }

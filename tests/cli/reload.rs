@@ -105,3 +105,37 @@ fn verify_names_the_fault_and_counts_as_no_reload() {
         "0\n"
     );
 }
+
+#[test]
+fn verify_says_what_was_checked_and_warns_of_spans_that_a_reload_takes() {
+    let config = Config::new("");
+    let _server = config.start();
+    let good = "records.config, remap.config, storage.config: no errors, ";
+    let said = config.ctl(&["config", "verify"]).ok();
+    assert_eq!(
+        said,
+        format!("{good}0 warnings; 3 records, 1 rule, 0 spans\n")
+    );
+    config.write("storage.config", "/dev/nosuch\nspan 64M\n");
+    let said = config.ctl(&["config", "verify"]).ok();
+    assert!(
+        said.starts_with("warning: storage.config:1:1: /dev/nosuch: no such device"),
+        "{said}"
+    );
+    assert!(
+        said.contains("a restart would leave the span out\n"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with(&format!("{good}1 warning; 3 records, 1 rule, 2 spans\n")),
+        "{said}"
+    );
+    let json = config.ctl(&["config", "verify", "-f", "json"]).ok();
+    let verified: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&verified["spans"], &verified["rules"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(verified["warnings"][0]["line"], 1);
+    assert_eq!(config.line(&["-x"]).ok(), "");
+}

@@ -141,14 +141,39 @@ fn a_directory_that_was_not_meant_is_named_with_its_reason() {
 }
 
 #[test]
-fn good_files_verify_without_a_trace() {
+fn good_files_verify_with_a_word_and_without_a_trace() {
     let config = Config::new("");
-    let ran = config.run(
-        env!("CARGO_BIN_EXE_traffic_server"),
-        &["-C", "verify_config"],
+    config.write("storage.config", "var/span 64M tier=fast\n");
+    let server = env!("CARGO_BIN_EXE_traffic_server");
+    let said = config.run(server, &["-C", "verify_config"]).ok();
+    assert_eq!(
+        said,
+        "records.config, remap.config, storage.config: \
+         no errors, 0 warnings; 3 records, 1 rule, 1 span\n"
     );
-    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
     assert!(!exists(&config.path("var")));
+}
+
+#[test]
+fn verify_names_spans_that_a_start_would_leave_out_and_all_else_at_once() {
+    let config = Config::new("CONFIG proxy.config.local_state_dir STRING remap.config/var\n");
+    config.write("remap.config", "mpa\n");
+    let spans = "missing\n/dev/nosuch tier=fast\nremap.config/dir/ 64M\nnone/span 64M\nok 64M\n";
+    config.write("storage.config", spans);
+    let error = config.start_fails(&["-C", "verify_config"]);
+    for (place, what) in [
+        ("records.config:4:44: ", "local_state_dir"),
+        ("remap.config:1:1: ", "unknown rule type"),
+        ("storage.config:1:1: ", "no SIZE to make it with"),
+        ("storage.config:2:1: ", "no such device"),
+        ("storage.config:3:1: ", "the directory can't be made"),
+        ("storage.config:4:1: ", "make its directory"),
+    ] {
+        let named = |line: &&str| line.contains(place) && line.contains(what);
+        assert!(error.lines().any(|line| named(&line)), "{place}: {error}");
+    }
+    assert!(!error.contains("storage.config:5"), "{error}");
+    assert!(!exists(&config.path("ok")));
 }
 
 #[test]

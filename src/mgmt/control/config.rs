@@ -9,6 +9,7 @@ use crate::config::{ConfigError, Findings};
 use crate::metrics::Metric;
 use crate::mgmt::rpc::{Fault, FaultKind};
 use crate::mgmt::settings::{Reloaded, SetFailure, Shown};
+use crate::mgmt::verify::Checked;
 use serde_json::{Value, json};
 use tracing::field::{DisplayValue, display};
 
@@ -65,16 +66,34 @@ fn reload_answer(report: &Reloaded) -> Value {
     })
 }
 
-/// `config.verify`.
+/// `config.verify`. Spans that a start would leave out are warned of only: a
+/// disk may die under a server, whose files can be reloaded all the same.
 ///
 /// # Errors
 ///
 /// `Refused` with every finding.
 pub(super) fn verify(control: &Control) -> Result<Value, Fault> {
-    match control.settings.verify() {
-        Ok(warnings) => Ok(json!({ "warnings": findings(&warnings) })),
-        Err(found) => Err(refused("a reload would be refused", &found)),
+    let (loaded, mut found) = control.settings.verify();
+    let was_root = control.facts.was_root;
+    let spans = control.settings.verify_spans(&loaded, was_root).into_iter();
+    found.warnings.extend(spans.map(left_out));
+    if !found.is_usable() {
+        return Err(refused("a reload would be refused", &found));
     }
+    let checked = Checked::of(&loaded, found.warnings.len());
+    Ok(json!({
+        "files": checked.files,
+        "records": checked.records,
+        "rules": checked.rules,
+        "spans": checked.spans,
+        "text": checked.to_string(),
+        "warnings": findings(&found.warnings),
+    }))
+}
+
+fn left_out(mut span: ConfigError) -> ConfigError {
+    span.help = Some("a restart would leave the span out".to_owned());
+    span
 }
 
 /// `config.set`.

@@ -7,7 +7,7 @@
 //! | `config.match` | `pattern` | the same of all that match |
 //! | `config.set` | `name`, `value`, `persist` | `effect`: `now` or `restart` |
 //! | `config.status` | | what is loaded, since when, what waits |
-//! | `config.verify` | | `warnings` |
+//! | `config.verify` | | `files`, how many `records`, `rules` and `spans`, all on one line as `text`, and `warnings` |
 //! | `value.get` | `name` | `value` of a record or metric |
 //! | `value.match` | `pattern` | `values` of records and metrics |
 //! | `metric.get` | `names` | `values`: name and value of each |
@@ -58,6 +58,8 @@ pub struct Facts {
     pub ports: Vec<SocketAddr>,
     /// Where the admin listener is, if there is one.
     pub admin: Option<SocketAddr>,
+    /// Whether it began as root, and gave that up.
+    pub was_root: bool,
 }
 
 /// Everything that calls act on.
