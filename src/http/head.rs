@@ -51,6 +51,9 @@ pub enum HeadError {
     /// The first line is not `method SP target SP HTTP/d.d`.
     #[error("malformed request-line")]
     RequestLine,
+    /// The first line is not `HTTP/1.d SP 3DIGIT SP reason`.
+    #[error("malformed status-line")]
+    StatusLine,
     /// Another major version than 1 (RFC 9110 15.6.6).
     #[error("HTTP major version {}", char::from(*.0))]
     Version(u8),
@@ -78,6 +81,7 @@ impl HeadError {
             Self::Version(_) => 505,
             Self::LineEnd
             | Self::RequestLine
+            | Self::StatusLine
             | Self::Folded
             | Self::FieldName
             | Self::FieldValue(_) => 400,
@@ -180,16 +184,50 @@ pub struct RequestLine<'h> {
 pub fn read_request_head<'h, E: From<HeadError>>(
     head: &'h [u8],
     limits: &HeadLimits,
-    mut field: impl FnMut(&'h [u8], &'h [u8]) -> Result<(), E>,
+    field: impl FnMut(&'h [u8], &'h [u8]) -> Result<(), E>,
 ) -> Result<RequestLine<'h>, E> {
     let mut lines = Lines { rest: head };
     let first = lines.next().ok_or(HeadError::RequestLine)??;
     let request = request_line(first, limits)?;
+    read_fields(lines, limits, field)?;
+    Ok(request)
+}
+
+/// What a status-line says (RFC 9112 4). Its reason is of no interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusLine {
+    /// The minor version of HTTP/1: 0 or 1.
+    pub minor: u8,
+    /// Three digits.
+    pub status: u16,
+}
+
+/// Reads a whole response head; else as [`read_request_head`].
+///
+/// # Errors
+/// As [`read_request_head`], with [`HeadError::StatusLine`].
+pub fn read_response_head<'h, E: From<HeadError>>(
+    head: &'h [u8],
+    limits: &HeadLimits,
+    field: impl FnMut(&'h [u8], &'h [u8]) -> Result<(), E>,
+) -> Result<StatusLine, E> {
+    let mut lines = Lines { rest: head };
+    let first = lines.next().ok_or(HeadError::StatusLine)??;
+    let status = status_line(first)?;
+    read_fields(lines, limits, field)?;
+    Ok(status)
+}
+
+fn read_fields<'h, E: From<HeadError>>(
+    lines: Lines<'h>,
+    limits: &HeadLimits,
+    mut field: impl FnMut(&'h [u8], &'h [u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let mut fields = 0;
     for line in lines {
         let line = line?;
         if line.is_empty() {
-            return Ok(request);
+            return Ok(());
         }
         fields += 1;
         if fields > limits.fields {
@@ -307,6 +345,31 @@ fn request_line<'h>(line: &'h [u8], limits: &HeadLimits) -> Result<RequestLine<'
         method,
         target,
         minor,
+    })
+}
+
+/// Reads `HTTP/1.d SP 3DIGIT SP [reason]`.
+fn status_line(line: &[u8]) -> Result<StatusLine, HeadError> {
+    let (version, rest) = line.split_at_checked(8).ok_or(HeadError::StatusLine)?;
+    let minor = minor_version(version).map_err(|_| HeadError::StatusLine)?;
+    let &[
+        b' ',
+        a @ b'1'..=b'9',
+        b @ b'0'..=b'9',
+        c @ b'0'..=b'9',
+        b' ',
+        ref reason @ ..,
+    ] = rest
+    else {
+        return Err(HeadError::StatusLine);
+    };
+    if !reason.iter().copied().all(is_value_byte) {
+        return Err(HeadError::StatusLine);
+    }
+    let digit = |digit: u8| u16::from(digit - b'0');
+    Ok(StatusLine {
+        minor,
+        status: digit(a) * 100 + digit(b) * 10 + digit(c),
     })
 }
 
@@ -472,6 +535,33 @@ mod tests {
         let read = |line| read_request_head(line, &HeadLimits::default(), |_, _| Ok(()));
         let higher: Result<_, HeadError> = read(b"GET / HTTP/1.9\r\n\r\n");
         assert_eq!(higher.map(|line| line.minor), Ok(1));
+    }
+
+    #[test]
+    fn status_lines_are_read_strictly_rfc_9112_4() {
+        let read = |line: &[u8]| {
+            let head = [line, b"\r\nA: b\r\n\r\n"].concat();
+            let limits = HeadLimits::default();
+            let read: Result<_, HeadError> = read_response_head(&head, &limits, |_, _| Ok(()));
+            read.map(|line| (line.minor, line.status))
+        };
+        assert_eq!(read(b"HTTP/1.1 200 OK"), Ok((1, 200)));
+        assert_eq!(read(b"HTTP/1.0 404 "), Ok((0, 404)));
+        assert_eq!(read(b"HTTP/1.1 999 Not \xe9 it"), Ok((1, 999)));
+        let lines: [&[u8]; 9] = [
+            b"HTTP/1.1 200",
+            b"HTTP/1.1  200 OK",
+            b"HTTP/1.1 20 OK",
+            b"HTTP/1.1 2000 OK",
+            b"HTTP/1.1 099 OK",
+            b"HTTP/2.0 200 OK",
+            b"HTTP/1.1 200 O\0K",
+            b"GET / HTTP/1.1",
+            b"",
+        ];
+        for line in lines {
+            assert_eq!(read(line), Err(HeadError::StatusLine), "{line:?}");
+        }
     }
 
     #[test]

@@ -414,6 +414,8 @@ metrics! {
     OutcomeAnsweredOptions = "strata.outcome.answered_options", Counter;
     /// Requests that ended so: PURGE was carried out, whether or not something was there.
     OutcomeAnsweredPurged = "strata.outcome.answered_purged", Counter;
+    /// Requests that ended so: PUSH was carried out: the enclosed response was stored, or might not be.
+    OutcomeAnsweredPushed = "strata.outcome.answered_pushed", Counter;
     /// Requests that ended so: a redirect rule answered.
     OutcomeAnsweredRedirect = "strata.outcome.answered_redirect", Counter;
     /// Requests that ended so: the request's body is above the limit.

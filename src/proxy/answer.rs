@@ -49,8 +49,12 @@ macro_rules! answers {
 answers! {
     /// PURGE found something and removed it.
     Purged = 200, AnsweredPurged, "OK", "The object was removed from the cache.";
+    /// PUSH stored a response in place of another.
+    Replaced = 200, AnsweredPushed, "OK", "The enclosed response was stored in place of another.";
     /// OPTIONS for the proxy itself, or with Max-Forwards 0.
     Options = 200, AnsweredOptions, "OK", "This is the proxy itself.";
+    /// PUSH stored a response where none was.
+    Pushed = 201, AnsweredPushed, "Created", "The enclosed response was stored.";
     /// The head breaks the grammar or says two things at once.
     BadRequest = 400, AnsweredInvalid, "Invalid HTTP Request", "The request could not be understood.";
     /// An HTTP/1.0 request in origin-form without Host.
@@ -83,6 +87,8 @@ answers! {
     ExpectationFailed = 417, AnsweredUnsupported, "Expectation Failed", "Only 100-continue can be expected.";
     /// A secure scheme asked of a listener that has none.
     Misdirected = 421, AnsweredUnsupported, "Misdirected Request", "That scheme is not served here.";
+    /// PUSH of a response that may not be stored.
+    NotStored = 422, AnsweredPushed, "Not Stored", "The enclosed response may not be stored; Cache-Status says why.";
     /// The head is above the limit.
     HeadTooLarge = 431, AnsweredInvalid, "Request Header Fields Too Large", "The header of the request is too large.";
     /// The proxy itself could not go on.

@@ -142,6 +142,8 @@ outcomes! {
     AnsweredOnlyIfCached = "answered_only_if_cached", "TCP_MISS", "MISS_ERROR", OutcomeAnsweredOnlyIfCached;
     /// PURGE was carried out, whether or not something was there.
     AnsweredPurged = "answered_purged", "TCP_MISS", "INVALID_CODE", OutcomeAnsweredPurged;
+    /// PUSH was carried out: the enclosed response was stored, or might not be.
+    AnsweredPushed = "answered_pushed", "TCP_MISS", "INVALID_CODE", OutcomeAnsweredPushed;
     /// TRACE or OPTIONS whose Max-Forwards ended here (RFC 9110 7.6.2).
     AnsweredOptions = "answered_options", "TCP_MISS", "INVALID_CODE", OutcomeAnsweredOptions;
     /// The proxy itself could not go on: draining, or out of a limit.

@@ -45,6 +45,8 @@ pub enum Step {
     Tunnel(Upstream),
     /// The cache forgets this object.
     Purge(Box<Routed>),
+    /// The cache is given this object.
+    Push(Box<Routed>),
     /// The cache or the origin answers.
     Carry(Box<Routed>),
 }
@@ -197,8 +199,8 @@ impl Router<'_> {
                 return Step::Answer(Answer::ForwardDenied);
             }
         }
-        // Preloading is not there to be allowed.
-        if head.method.as_str() == "PUSH" {
+        let pushes = head.method.as_str() == "PUSH";
+        if pushes && self.snapshot.records.http_push_method_enabled == 0 {
             return Step::Answer(Answer::AccessDenied);
         }
         if forwarding::ends_here(&head.method, &head.headers) {
@@ -210,10 +212,10 @@ impl Router<'_> {
         }
         let purges = head.method.as_str() == "PURGE";
         let routed = Box::new(self.routed(head, url, aim));
-        if purges {
-            Step::Purge(routed)
-        } else {
-            Step::Carry(routed)
+        match (purges, pushes) {
+            (true, _) => Step::Purge(routed),
+            (_, true) => Step::Push(routed),
+            _ => Step::Carry(routed),
         }
     }
 

@@ -7,9 +7,10 @@ use super::context::WorkerContext;
 use super::fetch;
 use super::h1::{Exchange, Reply, RequestBody, RequestError, RequestHead};
 use super::life::Stage;
-use super::outcome::{Ended, Finish, Outcome};
+use super::outcome::{Ended, Finish, Outcome, Route};
 use super::patience::Patience;
 use super::peer::Peer;
+use super::relay::Account;
 use super::route::{self, Arrival, Step};
 use super::routed::Routed;
 use super::settings::limit;
@@ -187,7 +188,7 @@ impl Transaction<'_> {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        if !matches!(step, Step::Carry(_)) && !body.is_short() {
+        if !matches!(step, Step::Carry(_) | Step::Push(_)) && !body.is_short() {
             reply.close_after();
         }
         match step {
@@ -217,6 +218,7 @@ impl Transaction<'_> {
                 let answer = self.purge(&routed).await;
                 self.answer(answer, reply).await
             }
+            Step::Push(routed) => Box::pin(self.push(&routed, body, reply)).await,
         }
     }
 
@@ -266,6 +268,41 @@ impl Transaction<'_> {
         answer::send(answer, reply, &voice, extra).await
     }
 
+    /// What of the body was not wanted, is read past if it is short.
+    async fn push<R, W>(
+        &mut self,
+        routed: &Routed,
+        mut body: RequestBody<'_, R>,
+        reply: &mut Reply<'_, W>,
+    ) -> Ended
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        if let Err(error) = body.invite(reply).await {
+            return Account::new(Outcome::ClientAbort, Route::None).client_gone(reply, &error);
+        }
+        let active = limit(self.snapshot.records.http_transaction_active_timeout_in);
+        let pushed = {
+            let pushed = pin!(cached::push(self.context, routed, &mut body));
+            self.patience.wait(active, pushed).await
+        };
+        if !body.is_short() {
+            reply.close_after();
+        }
+        match pushed {
+            None => overdue(reply, active),
+            Some(Ok(true)) => self.answer(Answer::Replaced, reply).await,
+            Some(Ok(false)) => self.answer(Answer::Pushed, reply).await,
+            Some(Err(error)) => {
+                tracing::debug!(%error, "pushed in vain");
+                let why = error.cache_status();
+                let voice = self.context.voice(self.snapshot);
+                answer::send(error.answer(), reply, &voice, &[("Cache-Status", &why)]).await
+            }
+        }
+    }
+
     /// The answer waits until a restart can't bring the object back.
     async fn purge(&self, routed: &Routed) -> Answer {
         let Some(cache) = &self.context.shared.cache else {
@@ -312,7 +349,7 @@ fn overdue<W: AsyncWrite + Unpin>(reply: &Reply<'_, W>, active: Duration) -> End
 }
 
 /// The methods this proxy itself knows something about.
-const ALLOW: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, CONNECT, PURGE";
+const ALLOW: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, CONNECT, PURGE, PUSH";
 
 /// RFC 9110 9.3.8: the request as received, less what a script must not learn.
 async fn echo<W: AsyncWrite + Unpin>(head: &RequestHead, reply: &mut Reply<'_, W>) -> Ended {

@@ -12,5 +12,6 @@ mod forwarding;
 mod framing;
 mod limits;
 mod messages;
+mod push;
 mod records;
 mod vary;

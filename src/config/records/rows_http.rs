@@ -69,8 +69,8 @@ http_per_server_connection_max: int = 0, "proxy.config.http.per_server.connectio
 http_per_server_connection_min: int = 0, "proxy.config.http.per_server.connection.min", between(0, 1_000_000), Reload, Rule, Ignored;
 /// Seconds for a connection to an origin and its first byte at a request with a body.
 http_post_connect_attempts_timeout: int = 1800, "proxy.config.http.post_connect_attempts_timeout", SECONDS, Reload, Rule, Ignored;
-/// 1 lets PUSH store a response (ip_allow must let it too).
-http_push_method_enabled: int = 0, "proxy.config.http.push_method_enabled", FLAG, Reload, Global, Ignored;
+/// 1 lets PUSH store the response that is its body (ip_allow must let it too).
+http_push_method_enabled: int = 0, "proxy.config.http.push_method_enabled", FLAG, Reload, Global, Honoured;
 /// 1 logs and counts RAM hits apart; in Strata it is always so.
 http_record_tcp_mem_hit: int = 1, "proxy.config.http.record_tcp_mem_hit", FLAG, Reload, Global, Ignored;
 /// Bytes of a request's head above which it is refused; so is one of more than 1000 fields.

@@ -3,7 +3,7 @@
 use super::job::{Conditions, FillHead, Job, Stale};
 use super::pump::{self, Pump};
 use super::storing::Storing;
-use crate::cache::{CacheKey, NewObject, ObjectKind, ObjectWriter};
+use crate::cache::{CacheKey, NewObject, NotStored, ObjectKind, ObjectWriter};
 use crate::http::conditional;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
@@ -225,12 +225,12 @@ fn fill(
     response: OriginResponse,
     (storable, epoch): (&Storable, u64),
 ) -> Fetched {
-    let Some(place) = Place::of(job, &response) else {
+    let Some(place) = Place::of(job, &response.headers) else {
         return relay(job, writer, response, NotStorable::VaryStar);
     };
     let head = StoredHead::build(&received(&response), storable);
     let length = length(response.framing);
-    let object = place.object(job, &head, length, epoch);
+    let object = place.object(job, &head, length, epoch).ok();
     let is_stored = object.is_some();
     let fill = writer.head(FillHead {
         head,
@@ -271,19 +271,19 @@ fn own_fields(response: &HeaderMap, dropped: &[HeaderName]) -> HeaderMap {
 }
 
 /// Where a response is stored.
-struct Place {
+pub(super) struct Place {
     key: CacheKey,
     fields: Vec<http::HeaderName>,
     selected: Vec<u8>,
     /// The marker that leads there, where responses vary.
-    marker: Option<Marker>,
+    pub(super) marker: Option<Marker>,
 }
 
 impl Place {
     /// `None` when it varies by more than can be told apart.
-    fn of(job: &Job, response: &OriginResponse) -> Option<Self> {
+    pub(super) fn of(job: &Job, response: &HeaderMap) -> Option<Self> {
         let rule = job.snapshot.policy.normalize_accept_encoding;
-        let fields = match vary(&response.headers) {
+        let fields = match vary(response) {
             Vary::Nothing => {
                 return Some(Self {
                     key: job.key.clone(),
@@ -304,13 +304,13 @@ impl Place {
         })
     }
 
-    fn object(
+    pub(super) fn object(
         &self,
         job: &Job,
         head: &StoredHead,
         body_len: Option<u64>,
         epoch: u64,
-    ) -> Option<ObjectWriter> {
+    ) -> Result<ObjectWriter, NotStored> {
         let object = NewObject {
             key: self.key.clone(),
             kind: ObjectKind::Object,
@@ -320,9 +320,7 @@ impl Place {
         };
         job.tools.cells.add(Metric::CacheWrites, 1);
         let writer = job.tools.cache.writer(object);
-        writer
-            .inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1))
-            .ok()
+        writer.inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1))
     }
 }
 

@@ -5,9 +5,11 @@ mod job;
 mod lead;
 mod lookup;
 mod pump;
+mod push;
 mod storing;
 
 pub use job::{FillHead, Fills};
+pub(super) use push::push;
 pub use storing::Storing;
 
 use super::cache_status::{CacheStatus, Forwarded};

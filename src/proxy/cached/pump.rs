@@ -49,7 +49,7 @@ pub(super) struct Pump {
 }
 
 /// A marker on its way to the URL's key.
-struct Leading {
+pub(super) struct Leading {
     key: CacheKey,
     marker: Marker,
     /// The fields that select the alternate.
@@ -59,7 +59,7 @@ struct Leading {
 }
 
 impl Leading {
-    fn of(job: &Job, marker: Marker) -> Self {
+    pub(super) fn of(job: &Job, marker: Marker) -> Self {
         let max = job.snapshot.records.cache_limits_http_max_alts;
         let rule = job.snapshot.policy.normalize_accept_encoding;
         Self {
@@ -67,6 +67,34 @@ impl Leading {
             marker,
             client: job.client.clone(),
             policy: (rule, usize::try_from(max).unwrap_or(0)),
+        }
+    }
+
+    /// Stores the marker, with what another fill has noted there meanwhile;
+    /// alternates that are too many by now leave.
+    pub(super) fn store(self, tools: &Tools, epoch: u64) {
+        let (rule, max) = self.policy;
+        let held = tools.cache.read_ram(&self.key);
+        let held = held.and_then(|hit| Marker::parse(&hit.meta));
+        let held = held.filter(|held| held.is_same(&self.marker));
+        let before = held.as_ref().map(Marker::to_bytes);
+        let mut marker = held.unwrap_or(self.marker);
+        for old in marker.note(&self.key, (&self.client, rule), max) {
+            tools.cache.remove(&old);
+        }
+        if before == Some(marker.to_bytes()) {
+            return;
+        }
+        let object = NewObject {
+            key: self.key,
+            kind: ObjectKind::Marker,
+            meta: marker.to_bytes(),
+            body_len: Some(0),
+            epoch,
+        };
+        let stored = tools.cache.writer(object).map(ObjectWriter::commit);
+        if !matches!(stored, Ok(Ok(()))) {
+            tools.cells.add(Metric::CacheWriteErrors, 1);
         }
     }
 }
@@ -248,47 +276,15 @@ impl Pump {
     fn finish(mut self) {
         self.count_alone(Metric::BackgroundFillBytesCompleted);
         match self.storing.commit() {
-            Some(Ok(())) => self.store_marker(),
+            Some(Ok(())) => {
+                if let Some(leading) = self.marker.take() {
+                    leading.store(&self.tools, self.epoch);
+                }
+            }
             Some(Err(_)) => self.tools.cells.add(Metric::CacheWriteErrors, 1),
             None => {}
         }
         self.fill.done();
-    }
-
-    /// The marker that leads to the object, with what another fill has noted
-    /// there meanwhile; alternates that are too many by now leave.
-    fn store_marker(&mut self) {
-        let Some(Leading {
-            key,
-            mut marker,
-            client,
-            policy: (rule, max),
-        }) = self.marker.take()
-        else {
-            return;
-        };
-        let held = self.tools.cache.read_ram(&key);
-        let held = held.and_then(|hit| Marker::parse(&hit.meta));
-        let held = held.filter(|held| held.is_same(&marker));
-        let before = held.as_ref().map(Marker::to_bytes);
-        marker = held.unwrap_or(marker);
-        for old in marker.note(&key, (&client, rule), max) {
-            self.tools.cache.remove(&old);
-        }
-        if before == Some(marker.to_bytes()) {
-            return;
-        }
-        let object = NewObject {
-            key,
-            kind: ObjectKind::Marker,
-            meta: marker.to_bytes(),
-            body_len: Some(0),
-            epoch: self.epoch,
-        };
-        let stored = self.tools.cache.writer(object).map(ObjectWriter::commit);
-        if !matches!(stored, Ok(Ok(()))) {
-            self.tools.cells.add(Metric::CacheWriteErrors, 1);
-        }
     }
 }
 

@@ -110,6 +110,7 @@ pub(super) const fn of(outcome: Outcome, is_conditional: bool) -> &'static [Metr
         | O::AnsweredTooLarge
         | O::AnsweredOnlyIfCached
         | O::AnsweredPurged
+        | O::AnsweredPushed
         | O::AnsweredOptions
         | O::AnsweredInternal => &[Metric::TransactionOther],
     }
