@@ -111,3 +111,27 @@ fn reset(conn: ClientConn<Metered<OwnedReadHalf>, Metered<OwnedWriteHalf>>) {
         drop(SockRef::from(&stream).set_linger(Some(Duration::ZERO)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// `net.sock_option_flag_in` by its bits.
+    #[tokio::test]
+    async fn a_client_s_socket_has_the_options_of_the_record() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for (flags, nodelay, keepalive) in [
+            (0, false, false),
+            (NODELAY, true, false),
+            (KEEPALIVE, false, true),
+            (NODELAY | KEEPALIVE, true, true),
+        ] {
+            let at = listener.local_addr().unwrap();
+            let stream = TcpStream::connect(at).await.unwrap();
+            set_options(&stream, flags);
+            assert_eq!(stream.nodelay().unwrap(), nodelay);
+            assert_eq!(SockRef::from(&stream).keepalive().unwrap(), keepalive);
+        }
+    }
+}

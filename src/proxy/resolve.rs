@@ -324,6 +324,8 @@ mod tests {
     use super::*;
     use crate::metrics::Registry;
     use std::io::Write;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::net::UdpSocket;
 
     fn sources(hosts: Option<PathBuf>) -> Arc<NameSources> {
         Arc::new(NameSources::read(ResolverOptions {
@@ -383,5 +385,118 @@ mod tests {
         let resolver = Resolver::new(sources(None), Registry::new().cells());
         let found = resolver.addresses("x.localhost").await.unwrap();
         assert!(found[0].is_loopback());
+    }
+    /// A name server that gives 192.0.2.1 for this many seconds, or with
+    /// `None` says nothing. Its address, and how often it was asked for A.
+    async fn server(ttl: Option<u32>) -> (SocketAddr, Arc<AtomicUsize>) {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let at = socket.local_addr().unwrap();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        tokio::spawn(async move {
+            let mut query = [0; 512];
+            while let Ok((length, from)) = socket.recv_from(&mut query).await {
+                let is_a = question(&query[..length]).ends_with(&[0, 1, 0, 1]);
+                count.fetch_add(usize::from(is_a), Ordering::SeqCst);
+                if let Some(ttl) = ttl {
+                    let answer = answer(&query[..length], is_a.then_some(ttl));
+                    socket.send_to(&answer, from).await.unwrap();
+                }
+            }
+        });
+        (at, asked)
+    }
+
+    /// The one question of a query (RFC 1035 4.1.2).
+    fn question(query: &[u8]) -> &[u8] {
+        let name = query[12..].iter().position(|byte| *byte == 0).unwrap();
+        &query[12..12 + name + 5]
+    }
+
+    /// A response with one address or none (RFC 1035 4.1).
+    fn answer(query: &[u8], ttl: Option<u32>) -> Vec<u8> {
+        let count = u8::from(ttl.is_some());
+        let head = [0x81, 0x80, 0, 1, 0, count, 0, 0, 0, 0];
+        let mut answer = [&query[..2], &head, question(query)].concat();
+        if let Some(ttl) = ttl {
+            answer.extend([0xc0, 12, 0, 1, 0, 1]);
+            answer.extend(ttl.to_le_bytes().iter().rev());
+            answer.extend([0, 4, 192, 0, 2, 1]);
+        }
+        answer
+    }
+
+    /// A resolver by these records alone.
+    fn by(records: &Records) -> Resolver {
+        let options = ResolverOptions::from_records(records);
+        let sources = NameSources::read(options).into();
+        Resolver::new(sources, Registry::new().cells())
+    }
+
+    #[tokio::test]
+    async fn addresses_are_kept_for_as_long_as_the_records_say() {
+        for (ttl_mode, timeout, ttl, queries) in [
+            (0, 3600, 0, 2),
+            (1, 3600, 0, 1),
+            (1, 0, 3600, 2),
+            (2, 0, 3600, 2),
+            (3, 3600, 0, 1),
+        ] {
+            let (at, asked) = server(Some(ttl)).await;
+            let resolver = by(&Records {
+                dns_nameservers: Some(at.to_string().into()),
+                hostdb_ttl_mode: ttl_mode,
+                hostdb_timeout: timeout,
+                ..Records::default()
+            });
+            for _ in 0..2 {
+                let found = resolver.addresses("a.test").await.unwrap();
+                assert_eq!(found, [IpAddr::from([192, 0, 2, 1])]);
+            }
+            let asked = asked.load(Ordering::SeqCst);
+            assert_eq!(asked, queries, "mode {ttl_mode}, {timeout} s");
+        }
+    }
+
+    /// How long a silent name server is waited for.
+    async fn patience(lookup: i64, retries: i64, total: i64) -> u64 {
+        let (at, _) = server(None).await;
+        let resolver = by(&Records {
+            dns_nameservers: Some(at.to_string().into()),
+            dns_lookup_timeout: lookup,
+            dns_retries: retries,
+            hostdb_lookup_timeout: total,
+            ..Records::default()
+        });
+        let begun = tokio::time::Instant::now();
+        assert!(resolver.addresses("a.test").await.is_err());
+        begun.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_name_server_is_waited_for_as_the_records_say() {
+        assert_eq!(patience(7, 1, 3600).await, 2 * 7);
+        assert_eq!(patience(7, 3, 3600).await, 4 * 7);
+        assert_eq!(patience(9, 1, 3600).await, 2 * 9);
+        assert_eq!(patience(7, 3, 4).await, 4);
+    }
+
+    #[tokio::test]
+    async fn name_servers_stand_in_the_file_that_the_record_names() {
+        let resolver = by(&Records {
+            dns_resolv_conf: "/nonexistent/other.conf".into(),
+            ..Records::default()
+        });
+        let error = resolver.addresses("a.test").await.unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/other.conf"));
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"nameserver 192.0.2.53\n").unwrap();
+        let sources = NameSources::read(ResolverOptions::from_records(&Records {
+            dns_resolv_conf: file.path().to_str().unwrap().into(),
+            ..Records::default()
+        }));
+        let (config, _) = name_servers(&sources).unwrap();
+        let servers = config.name_servers().iter().map(|server| server.ip);
+        assert_eq!(servers.collect::<Vec<_>>(), [IpAddr::from([192, 0, 2, 53])]);
     }
 }

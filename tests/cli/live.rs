@@ -24,19 +24,19 @@ fn the_cache_follows_its_records_without_a_restart() {
     config.write("storage.config", "span 64M tier=fast\n");
     let server = config.start();
     let set = |name: &str, value: &str| {
-        let name = format!("proxy.config.cache.{name}");
+        let name = format!("proxy.config.{name}");
         assert_eq!(config.line(&["-s", &name, "-v", value]).ok(), "");
     };
-    set("max_doc_size", "1000");
+    set("cache.max_doc_size", "1000");
     is_hit(&server, "/5000/a");
     assert!(!is_hit(&server, "/5000/a"), "it is too large");
-    set("max_doc_size", "0");
+    set("cache.max_doc_size", "0");
     is_hit(&server, "/5000/a");
     assert!(is_hit(&server, "/5000/a"));
-    set("ram_cache.size", "33554432");
+    set("cache.ram_cache.size", "33554432");
     let total = "proxy.process.cache.ram_cache.total_bytes";
     assert_eq!(config.line(&["-r", total]).ok(), "33554432\n");
-    set("ram_cache.size", "0");
+    set("cache.ram_cache.size", "0");
     let used = "proxy.process.cache.ram_cache.bytes_used";
     assert_eq!(config.line(&["-r", used]).ok(), "0\n");
     assert!(is_hit(&server, "/5000/a"), "the span still has it");
@@ -109,7 +109,8 @@ fn values_without_effect_are_warned_about_by_name() {
     let config = Config::new(
         "CONFIG proxy.config.http.normalize_ae INT 5\n\
          CONFIG proxy.config.net.sock_option_flag_in INT 9\n\
-         CONFIG proxy.config.log.rolling_enabled INT 1\n",
+         CONFIG proxy.config.log.rolling_enabled INT 1\n\
+         CONFIG proxy.config.aio.mode STRING io_uring\n",
     );
     let server = env!("CARGO_BIN_EXE_traffic_server");
     let ran = config.run(server, &["-C", "verify_config"]);
@@ -118,6 +119,7 @@ fn values_without_effect_are_warned_about_by_name() {
         "http.normalize_ae 5",
         "net.sock_option_flag_in 9",
         "log.rolling_enabled",
+        "aio.mode io_uring",
     ] {
         let said = format!("proxy.config.{name} is not honoured yet");
         let (out, err) = (ran.out(), ran.err());

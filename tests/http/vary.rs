@@ -44,6 +44,19 @@ fn no_more_alternates_are_kept_than_the_record_allows() {
 }
 
 #[test]
+fn the_record_of_alternates_holds_from_the_reload_on() {
+    let (origin, proxy) = varying(&["X-A"]);
+    let records = "CONFIG proxy.config.cache.limits.http.max_alts INT 1\n";
+    proxy.reload(records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for n in [1, 2, 1, 2] {
+        let fields = format!("X-A: {n}\r\n");
+        assert_eq!(get(&mut client, &fields), format!("X-A={n}"));
+    }
+    assert_eq!(origin.requests().len(), 4, "each expels the other");
+}
+
+#[test]
 fn two_sets_of_selecting_fields_in_turn_never_mix_responses_up() {
     let (origin, proxy) = varying(&["X-A", "X-B"]);
     let mut client = Client::connect(proxy.address);

@@ -86,16 +86,19 @@ async fn lines_nobody_takes_are_dropped_and_counted() {
 async fn lines_get_no_older_than_the_flush_period() {
     let dir = tempfile::tempdir().unwrap();
     let registry = Registry::new();
-    let log = AccessLog::start(LogOptions {
-        flush: Duration::from_secs(5),
-        ..options(dir.path())
-    })
-    .unwrap();
+    let records = Records {
+        log_max_secs_per_buffer: 20,
+        ..Records::default()
+    };
+    let options = LogOptions::from_records(&records, dir.path().to_owned());
+    let log = AccessLog::start(options).unwrap();
     LocalSet::new()
         .run_until(async {
             let sink = log.sink(registry.cells());
             write(&sink, 1);
-            tokio::time::sleep(Duration::from_secs(6)).await;
+            tokio::time::sleep(Duration::from_secs(19)).await;
+            assert_eq!(registry.get(Metric::LogEntriesOk), 0);
+            tokio::time::sleep(Duration::from_secs(2)).await;
             assert_eq!(registry.get(Metric::LogEntriesOk), 1);
         })
         .await;

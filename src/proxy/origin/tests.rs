@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::clock::SystemClock;
+use crate::config::records::Records;
 use crate::metrics::Registry;
 use crate::proxy::resolve::ResolverOptions;
 use bytes::Bytes;
@@ -397,6 +398,42 @@ async fn a_refused_connection_is_named() {
         let error = bench.pool.send(request).await.unwrap_err();
         assert!(matches!(error, OriginError::Connect { .. }));
         assert_eq!(error.status(), 502);
+    })
+    .await;
+}
+
+/// A port whose queue is full, so that connecting to it takes for ever.
+fn deaf() -> (socket2::Socket, Vec<std::net::TcpStream>) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+    socket.bind(&any.into()).unwrap();
+    socket.listen(0).unwrap();
+    let at = socket.local_addr().unwrap().as_socket().unwrap();
+    let patience = Duration::from_millis(200);
+    let connect = || std::net::TcpStream::connect_timeout(&at, patience).ok();
+    (socket, std::iter::from_fn(connect).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn connecting_is_tried_as_often_and_for_as_long_as_the_records_say() {
+    local(async {
+        let options = OriginOptions::from_records(&Records {
+            http_connect_attempts_timeout: 7,
+            http_connect_attempts_max_retries: 2,
+            ..Records::default()
+        });
+        let mut bench = Bench::new(options).await;
+        let (socket, _waiting) = deaf();
+        let at = socket.local_addr().unwrap().as_socket().unwrap();
+        bench.port = at.port();
+        let begun = tokio::time::Instant::now();
+        let error = bench.pool.send(bench.request(Method::GET)).await;
+        let error = error.unwrap_err();
+        assert!(
+            matches!(error, OriginError::ConnectTimeout { .. }),
+            "{error}"
+        );
+        assert_eq!(begun.elapsed().as_secs(), 3 * 7);
     })
     .await;
 }
