@@ -2,7 +2,7 @@
 //! words, the layout of the top level, the shape of docs.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -332,6 +332,52 @@ fn every_honoured_record_is_read_outside_config() {
         }
     }
     assert!(rows > 50, "only {rows} honoured rows found");
+    report(&faults);
+}
+
+/// The texts of tests, but for those of the configuration's grammar, which set
+/// records without an effect.
+fn test_texts() -> Vec<String> {
+    let tests = texts(&["tests"], &["rs"]).into_iter();
+    let tests = tests.filter(|(name, _)| !name.starts_with("tests/config/"));
+    let mut found: Vec<String> = tests.map(|(_, text)| text).collect();
+    for (name, text) in sources() {
+        let of_table = name.starts_with("src/config/records/");
+        let from = match is_test_file(&name) {
+            true => 0,
+            false => without_tests(&text).len(),
+        };
+        found.extend(text.get(from..).filter(|_| !of_table).map(str::to_owned));
+    }
+    found
+}
+
+/// A test that sets a record spells its name, with or without `proxy.config.`,
+/// or its field of `Records`.
+#[test]
+fn every_honoured_record_is_set_by_a_test_of_its_effect() {
+    let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let tests = test_texts();
+    let words = tests.iter().flat_map(|text| text.split(|c| !of_name(c)));
+    let spelled: BTreeSet<&str> = words.map(|word| word.trim_matches('.')).collect();
+    let mut faults = Vec::new();
+    for (file, text) in texts(&["src/config/records"], &["rs"]) {
+        let honoured = |line: &&str| line.ends_with(", Honoured;");
+        for row in text.lines().filter(honoured) {
+            let field = row.split(':').next().unwrap();
+            let name = row
+                .split('"')
+                .find(|part| part.starts_with("proxy.config."));
+            let short = name.unwrap().trim_start_matches("proxy.config.");
+            let full = format!("proxy.config.{short}");
+            if ![field, short, &full]
+                .iter()
+                .any(|name| spelled.contains(name))
+            {
+                faults.push(format!("{file}: {full} is Honoured, but no test sets it"));
+            }
+        }
+    }
     report(&faults);
 }
 
