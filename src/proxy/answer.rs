@@ -1,11 +1,10 @@
 //! Responses that the proxy makes itself, from one table.
 
-use super::h1::Reply;
+use super::h1::{ClientWrite, Reply};
 use super::outcome::{Ended, Finish, Outcome};
 use bytes::Bytes;
 use http::StatusCode;
 use std::sync::Arc;
-use tokio::io::AsyncWrite;
 
 macro_rules! answers {
     ($( $(#[doc = $help:literal])+ $variant:ident = $status:literal, $outcome:ident, $title:literal, $text:literal; )+) => {
@@ -162,7 +161,7 @@ pub struct Voice {
 
 /// Sends an answer; fields beyond the usual ones come as `(name, value)`.
 /// A client that is gone makes the transaction a client abort.
-pub async fn send<W: AsyncWrite + Unpin>(
+pub async fn send<W: ClientWrite>(
     answer: Answer,
     reply: &mut Reply<'_, W>,
     voice: &Voice,
@@ -172,7 +171,7 @@ pub async fn send<W: AsyncWrite + Unpin>(
 }
 
 /// Sends a redirect (RFC 9110 15.4).
-pub async fn redirect<W: AsyncWrite + Unpin>(
+pub async fn redirect<W: ClientWrite>(
     status: StatusCode,
     location: &str,
     reply: &mut Reply<'_, W>,
@@ -202,7 +201,7 @@ impl Page {
     }
 }
 
-async fn send_page<W: AsyncWrite + Unpin>(
+async fn send_page<W: ClientWrite>(
     reply: &mut Reply<'_, W>,
     voice: &Voice,
     page: Page,

@@ -1,7 +1,7 @@
 //! One client connection, from accept to close.
 
 use super::context::WorkerContext;
-use super::h1::{ClientConn, RequestError};
+use super::h1::{ClientConn, ClientRead, ClientWrite, RequestError};
 use super::life::Stage;
 use super::metered::Metered;
 use super::patience::Patience;
@@ -12,7 +12,6 @@ use socket2::SockRef;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
@@ -41,11 +40,11 @@ pub(super) async fn serve(context: Rc<WorkerContext>, stream: TcpStream, peer: P
 }
 
 /// Serves request after request; whether the connection may close in order.
-async fn requests<R, W>(context: &WorkerContext, peer: &Peer, conn: &mut ClientConn<R, W>) -> bool
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+async fn requests<R: ClientRead, W: ClientWrite>(
+    context: &WorkerContext,
+    peer: &Peer,
+    conn: &mut ClientConn<R, W>,
+) -> bool {
     let mut life = context.shared.life.clone();
     // One wait for the whole connection: to begin it anew for each request
     // would take the locks of what all threads watch.
@@ -78,14 +77,10 @@ fn count_hangup(cells: &Cells, error: &RequestError) {
 
 /// Whether another request comes; an idle connection ends when the server
 /// drains. Not to be asked again once that has been said.
-async fn ready<R, W>(
+async fn ready<R: ClientRead, W: ClientWrite>(
     conn: &mut ClientConn<R, W>,
     draining: Pin<&mut impl Future<Output = ()>>,
-) -> bool
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> bool {
     tokio::select! {
         biased;
         ready = conn.ready() => ready,

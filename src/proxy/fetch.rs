@@ -2,7 +2,7 @@
 
 use super::cache_status::{CacheStatus, Forwarded};
 use super::context::WorkerContext;
-use super::h1::{Reply, RequestBody};
+use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
 use super::origin::{self, BodySender, Interim, OriginError, OriginRequest, OriginResponse};
 use super::outcome::{Ended, Outcome};
 use super::relay::{self, Account, Framed};
@@ -16,7 +16,6 @@ use crate::http::target::RequestUrl;
 use crate::http::vary::normalize_accept_encoding;
 use crate::metrics::{Cells, Metric};
 use http::Method;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 /// Interim responses that may wait for the client.
@@ -55,31 +54,23 @@ impl Passing {
 ///
 /// If the reply was not started, nothing was sent: the caller answers with the
 /// status it ended in.
-pub async fn pass<R, W>(
+pub async fn pass<R: ClientRead, W: ClientWrite>(
     ctx: &WorkerContext,
     routed: &Routed,
     body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
-) -> Ended
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> Ended {
     pass_as(ctx, routed, body, reply, &Passing::METHOD).await
 }
 
 /// As [`pass`], for a reason of the caller's.
-pub(super) async fn pass_as<R, W>(
+pub(super) async fn pass_as<R: ClientRead, W: ClientWrite>(
     ctx: &WorkerContext,
     routed: &Routed,
     mut body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
     passing: &Passing,
-) -> Ended
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> Ended {
     let account = Account::new(passing.outcome, relay::route(routed));
     if let Err(error) = body.invite(reply).await {
         return account.client_gone(reply, &error);
@@ -155,10 +146,11 @@ fn request(
 
 /// Hands the client's body over, part by part, at the origin's pace. Ends only
 /// when the client is gone.
-async fn upload<R>(cells: &Cells, body: &mut RequestBody<'_, R>, sender: Option<BodySender>)
-where
-    R: AsyncRead + Unpin,
-{
+async fn upload<R: ClientRead>(
+    cells: &Cells,
+    body: &mut RequestBody<'_, R>,
+    sender: Option<BodySender>,
+) {
     if let Some(sender) = sender {
         hand_over(cells, body, sender).await;
     }
@@ -167,10 +159,11 @@ where
 
 /// A body that breaks off, or that the origin wants no more of, is the origin's
 /// error to tell.
-async fn hand_over<R>(cells: &Cells, body: &mut RequestBody<'_, R>, sender: BodySender)
-where
-    R: AsyncRead + Unpin,
-{
+async fn hand_over<R: ClientRead>(
+    cells: &Cells,
+    body: &mut RequestBody<'_, R>,
+    sender: BodySender,
+) {
     loop {
         match body.next().await {
             Ok(Some(data)) => {
@@ -187,7 +180,7 @@ where
 }
 
 /// Sends an interim response of the origin's to the client.
-pub(super) async fn pass_interim<W: AsyncWrite + Unpin>(
+pub(super) async fn pass_interim<W: ClientWrite>(
     (status, mut fields): Interim,
     reply: &mut Reply<'_, W>,
 ) {
@@ -198,7 +191,7 @@ pub(super) async fn pass_interim<W: AsyncWrite + Unpin>(
 
 /// Waits for the head of the final response; interim ones go out meanwhile.
 /// `None` when the client is gone before.
-async fn answered<W: AsyncWrite + Unpin>(
+async fn answered<W: ClientWrite>(
     ctx: &WorkerContext,
     mut request: OriginRequest,
     upload: &mut (impl Future<Output = ()> + Unpin),

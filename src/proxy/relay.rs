@@ -2,7 +2,7 @@
 
 use super::cache_status::CacheStatus;
 use super::context::WorkerContext;
-use super::h1::{BodyLength, Reply, ReplyError};
+use super::h1::{BodyLength, ClientWrite, Reply, ReplyError};
 use super::origin::{OriginBody, OriginError, OriginResponse};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::routed::Routed;
@@ -12,7 +12,6 @@ use crate::http::framing::BodyFraming;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, SERVER, VIA};
 use http::{HeaderMap, StatusCode, Version};
-use tokio::io::AsyncWrite;
 
 /// The field of RFC 9211.
 pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -164,16 +163,17 @@ impl Account {
     }
 
     /// The response is whole.
-    pub(super) fn whole<W: AsyncWrite + Unpin>(mut self, reply: &Reply<'_, W>) -> Ended {
+    pub(super) fn whole<W: ClientWrite>(mut self, reply: &Reply<'_, W>) -> Ended {
         self.measure(reply);
         self.ended
     }
 
     /// The client went away, or stalls.
-    pub(super) fn client_gone<W>(mut self, reply: &Reply<'_, W>, error: &ReplyError) -> Ended
-    where
-        W: AsyncWrite + Unpin,
-    {
+    pub(super) fn client_gone<W: ClientWrite>(
+        mut self,
+        reply: &Reply<'_, W>,
+        error: &ReplyError,
+    ) -> Ended {
         self.ended.outcome = Outcome::ClientAbort;
         self.ended.finish = Finish::Cut;
         self.ended.detail = Some(error.to_string().into());
@@ -182,22 +182,23 @@ impl Account {
     }
 
     /// The client's connection was reset while its response was being had.
-    pub(super) fn reset<W: AsyncWrite + Unpin>(self, reply: &Reply<'_, W>) -> Ended {
+    pub(super) fn reset<W: ClientWrite>(self, reply: &Reply<'_, W>) -> Ended {
         let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         self.client_gone(reply, &ReplyError::Io(reset))
     }
 
     /// The origin failed: answered by the caller while nothing was sent, else
     /// cut off.
-    pub(super) fn origin_failed<W>(self, reply: &Reply<'_, W>, error: &OriginError) -> Ended
-    where
-        W: AsyncWrite + Unpin,
-    {
+    pub(super) fn origin_failed<W: ClientWrite>(
+        self,
+        reply: &Reply<'_, W>,
+        error: &OriginError,
+    ) -> Ended {
         self.failed(reply, error.outcome(), error.status(), &error.to_string())
     }
 
     /// The response can't be had, or not to its end.
-    pub(super) fn failed<W: AsyncWrite + Unpin>(
+    pub(super) fn failed<W: ClientWrite>(
         mut self,
         reply: &Reply<'_, W>,
         outcome: Outcome,
@@ -215,7 +216,7 @@ impl Account {
         self.ended
     }
 
-    fn measure<W: AsyncWrite + Unpin>(&mut self, reply: &Reply<'_, W>) {
+    fn measure<W: ClientWrite>(&mut self, reply: &Reply<'_, W>) {
         let sent = reply.sent();
         self.ended.head_bytes = sent.head;
         self.ended.body_bytes = sent.body;
@@ -223,7 +224,7 @@ impl Account {
 }
 
 /// Sends a response to the client as it comes: unshared, unstored.
-pub(super) async fn relay<W: AsyncWrite + Unpin>(
+pub(super) async fn relay<W: ClientWrite>(
     reply: &mut Reply<'_, W>,
     framed: &Framed,
     body: &mut OriginBody,

@@ -2,7 +2,7 @@
 
 use super::cache_status::CacheStatus;
 use super::context::WorkerContext;
-use super::h1::{BodyLength, Reply, ReplyError};
+use super::h1::{BodyLength, ClientWrite, Reply, ReplyError};
 use super::outcome::{Ended, Outcome, Route};
 use super::relay::Account;
 use super::resume::{Resume, Tail, Wanted};
@@ -19,7 +19,6 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use memchr::memchr;
 use std::time::Duration;
-use tokio::io::AsyncWrite;
 
 /// How long a head waits for the first piece of a body under way, so that both
 /// go out at once.
@@ -68,7 +67,7 @@ pub(super) struct Server<'a, 'c, W> {
     pub(super) lost: bool,
 }
 
-impl<W: AsyncWrite + Unpin> Server<'_, '_, W> {
+impl<W: ClientWrite> Server<'_, '_, W> {
     /// Serves: the client's preconditions and range are answered from what is
     /// held (RFC 9110 13.2 and 14.2).
     ///

@@ -5,7 +5,7 @@ use super::answer::{self, Answer};
 use super::cached;
 use super::context::WorkerContext;
 use super::fetch;
-use super::h1::{Exchange, Reply, RequestBody, RequestError, RequestHead};
+use super::h1::{ClientRead, ClientWrite, Exchange, Reply, RequestBody, RequestError, RequestHead};
 use super::life::Stage;
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::patience::Patience;
@@ -26,7 +26,6 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Carries out a request and accounts for it.
 ///
@@ -37,8 +36,8 @@ pub(super) async fn run<R, W>(
     exchange: Exchange<'_, R, W>,
     patience: &mut Patience,
 ) where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
+    R: ClientRead,
+    W: ClientWrite,
 {
     let snapshot = context.snapshot();
     let Exchange {
@@ -61,7 +60,7 @@ pub(super) async fn run<R, W>(
 }
 
 /// Answers a request that could not be read, if anybody is there.
-pub(super) async fn refuse<W: AsyncWrite + Unpin>(
+pub(super) async fn refuse<W: ClientWrite>(
     context: &WorkerContext,
     peer: &Peer,
     mut reply: Reply<'_, W>,
@@ -178,16 +177,12 @@ struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    async fn carry_out<R, W>(
+    async fn carry_out<R: ClientRead, W: ClientWrite>(
         &mut self,
         step: Step,
         body: RequestBody<'_, R>,
         reply: &mut Reply<'_, W>,
-    ) -> Ended
-    where
-        R: AsyncRead + Unpin,
-        W: AsyncWrite + Unpin,
-    {
+    ) -> Ended {
         if !matches!(step, Step::Carry(_) | Step::Push(_)) && !body.is_short() {
             reply.close_after();
         }
@@ -224,16 +219,12 @@ impl Transaction<'_> {
 
     /// What ended before a head was sent is answered here, unless its client is
     /// gone.
-    async fn pass<R, W>(
+    async fn pass<R: ClientRead, W: ClientWrite>(
         &mut self,
         routed: &Routed,
         body: RequestBody<'_, R>,
         reply: &mut Reply<'_, W>,
-    ) -> Ended
-    where
-        R: AsyncRead + Unpin,
-        W: AsyncWrite + Unpin,
-    {
+    ) -> Ended {
         let active = limit(self.snapshot.records.http_transaction_active_timeout_in);
         let in_time = {
             let fetched = pin!(fetch(self.context, routed, body, reply));
@@ -257,10 +248,7 @@ impl Transaction<'_> {
         }
     }
 
-    async fn answer<W>(&self, answer: Answer, reply: &mut Reply<'_, W>) -> Ended
-    where
-        W: AsyncWrite + Unpin,
-    {
+    async fn answer<W: ClientWrite>(&self, answer: Answer, reply: &mut Reply<'_, W>) -> Ended {
         let voice = self.context.voice(self.snapshot);
         let tells = matches!(answer, Answer::Options | Answer::MethodNotAllowed);
         let allow = [("Allow", ALLOW)];
@@ -269,16 +257,12 @@ impl Transaction<'_> {
     }
 
     /// What of the body was not wanted, is read past if it is short.
-    async fn push<R, W>(
+    async fn push<R: ClientRead, W: ClientWrite>(
         &mut self,
         routed: &Routed,
         mut body: RequestBody<'_, R>,
         reply: &mut Reply<'_, W>,
-    ) -> Ended
-    where
-        R: AsyncRead + Unpin,
-        W: AsyncWrite + Unpin,
-    {
+    ) -> Ended {
         if let Err(error) = body.invite(reply).await {
             return Account::new(Outcome::ClientAbort, Route::None).client_gone(reply, &error);
         }
@@ -321,16 +305,12 @@ impl Transaction<'_> {
 
 /// GET and HEAD through the cache, the rest straight to the origin. Futures of
 /// what takes long are boxed, so that one of a hit is small.
-async fn fetch<R, W>(
+async fn fetch<R: ClientRead, W: ClientWrite>(
     context: &WorkerContext,
     routed: &Routed,
     body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
-) -> Ended
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> Ended {
     if matches!(routed.head.method, Method::GET | Method::HEAD) {
         return cached::run(context, routed, body, reply).await;
     }
@@ -338,7 +318,7 @@ where
 }
 
 /// A transaction that takes longer than it may is cut off, whatever was sent.
-fn overdue<W: AsyncWrite + Unpin>(reply: &Reply<'_, W>, active: Duration) -> Ended {
+fn overdue<W: ClientWrite>(reply: &Reply<'_, W>, active: Duration) -> Ended {
     let sent = reply.sent();
     let mut ended = Ended::new(Outcome::ClientAbort, 0);
     ended.detail = Some(format!("not done after {active:?}").into());
@@ -352,7 +332,7 @@ fn overdue<W: AsyncWrite + Unpin>(reply: &Reply<'_, W>, active: Duration) -> End
 const ALLOW: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, CONNECT, PURGE, PUSH";
 
 /// RFC 9110 9.3.8: the request as received, less what a script must not learn.
-async fn echo<W: AsyncWrite + Unpin>(head: &RequestHead, reply: &mut Reply<'_, W>) -> Ended {
+async fn echo<W: ClientWrite>(head: &RequestHead, reply: &mut Reply<'_, W>) -> Ended {
     let secret = [COOKIE, AUTHORIZATION, PROXY_AUTHORIZATION];
     let url = head.url().map_or("*", |url| url.path_and_query());
     let mut text = format!("{} {url} {:?}\r\n", head.method, head.version).into_bytes();

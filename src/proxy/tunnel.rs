@@ -2,7 +2,7 @@
 
 use super::answer::{self, Answer};
 use super::context::WorkerContext;
-use super::h1::{Reply, RequestBody};
+use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
 use super::origin::{OriginError, Place, Upstream};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::snapshot::Snapshot;
@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use std::cell::Cell;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Instant;
@@ -20,17 +20,13 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// Connects and, only then, opens the tunnel; the address that was judged is
 /// the one connected to. Whatever fails before that is an ordinary answer.
-pub(super) async fn run<R, W>(
+pub(super) async fn run<R: ClientRead, W: ClientWrite>(
     context: &WorkerContext,
     snapshot: &Snapshot,
     upstream: &Upstream,
     body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
-) -> Ended
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> Ended {
     match connect(context, upstream).await {
         Ok(origin) => {
             let mut ended = carry(origin, body, reply, snapshot.conn.stall).await;
@@ -61,16 +57,12 @@ fn refusal(error: &OriginError) -> Answer {
     Answer::of_failure(&Ended::new(error.outcome(), error.status().as_u16()))
 }
 
-async fn carry<R, W>(
+async fn carry<R: ClientRead, W: ClientWrite>(
     origin: TcpStream,
     body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
     idle: Duration,
-) -> Ended
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> Ended {
     let mut ended = Ended::new(Outcome::Tunnel, StatusCode::OK.as_u16());
     reply.begin(StatusCode::OK);
     if reply.start_tunnel().await.is_err() {
@@ -107,14 +99,11 @@ async fn idleness(moved: &Cell<Instant>, idle: Duration) {
 }
 
 /// Client to origin, to the client's end; false if it broke off.
-async fn upward<R>(
+async fn upward<R: ClientRead>(
     mut body: RequestBody<'_, R>,
     mut origin: OwnedWriteHalf,
     moved: &Cell<Instant>,
-) -> bool
-where
-    R: AsyncRead + Unpin,
-{
+) -> bool {
     loop {
         match body.next().await {
             Ok(Some(part)) => {
@@ -131,14 +120,11 @@ where
 }
 
 /// Origin to client, to the origin's end; false if it broke off.
-async fn downward<W>(
+async fn downward<W: ClientWrite>(
     mut origin: OwnedReadHalf,
     reply: &mut Reply<'_, W>,
     moved: &Cell<Instant>,
-) -> bool
-where
-    W: AsyncWrite + Unpin,
-{
+) -> bool {
     let mut buffer = BytesMut::new();
     loop {
         buffer.reserve(READ_BYTES);

@@ -13,7 +13,7 @@ use crate::proxy::cache_status::{CacheStatus, Forwarded};
 use crate::proxy::decide;
 use crate::proxy::fetch::{self, Passing};
 use crate::proxy::fill::{Claim, Failure, FillReader, FillWriter, HeadEvent};
-use crate::proxy::h1::Reply;
+use crate::proxy::h1::{ClientWrite, Reply};
 use crate::proxy::marker;
 use crate::proxy::origin::{Interim, OriginBody, OriginResponse};
 use crate::proxy::outcome::{Ended, Outcome, Route};
@@ -25,7 +25,6 @@ use http::header::{AUTHORIZATION, ETAG, LAST_MODIFIED, RANGE};
 use http::{HeaderMap, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 
 /// Lookups made anew because other fills ended meanwhile.
@@ -83,7 +82,7 @@ impl Asking {
 
 impl Cached<'_> {
     /// Asks the origin, or waits for another request that does.
-    pub(super) async fn ask<W: AsyncWrite + Unpin>(
+    pub(super) async fn ask<W: ClientWrite>(
         &mut self,
         found: Found,
         plan: Plan,
@@ -165,7 +164,7 @@ impl Cached<'_> {
     }
 
     /// Asks for itself, beside whoever else does.
-    async fn alone<W: AsyncWrite + Unpin>(
+    async fn alone<W: ClientWrite>(
         &mut self,
         asking: Asking,
         conditions: Conditions,
@@ -175,7 +174,7 @@ impl Cached<'_> {
         self.write(writer, asking, conditions, reply).await
     }
 
-    async fn write<W: AsyncWrite + Unpin>(
+    async fn write<W: ClientWrite>(
         &mut self,
         writer: FillWriter<FillHead>,
         asking: Asking,
@@ -214,7 +213,7 @@ impl Cached<'_> {
     }
 
     /// The response that this request fetched for everybody.
-    async fn serve_own<W: AsyncWrite + Unpin>(
+    async fn serve_own<W: ClientWrite>(
         &mut self,
         reader: FillReader<FillHead>,
         filling: Filling,
@@ -237,7 +236,7 @@ impl Cached<'_> {
 
     /// Serves a fill's response as it comes. One whose beginning is nowhere to
     /// be had any more is fetched again.
-    async fn serve_filling<W: AsyncWrite + Unpin>(
+    async fn serve_filling<W: ClientWrite>(
         &mut self,
         (reader, head, own): (FillReader<FillHead>, Arc<FillHead>, HeaderMap),
         (outcome, route, status): (Outcome, Route, CacheStatus),
@@ -268,7 +267,7 @@ impl Cached<'_> {
     }
 
     /// What is held was validated by this very request.
-    async fn serve_refreshed<W: AsyncWrite + Unpin>(
+    async fn serve_refreshed<W: ClientWrite>(
         &self,
         head: &crate::http::stored::StoredHead,
         own: HeaderMap,
@@ -307,7 +306,7 @@ impl Cached<'_> {
     }
 
     /// The origin failed: what is held stands in if it may (RFC 9111 4.2.4).
-    async fn serve_stale<W: AsyncWrite + Unpin>(
+    async fn serve_stale<W: ClientWrite>(
         &self,
         failure: Failure,
         asking: Asking,
@@ -345,7 +344,7 @@ impl Cached<'_> {
     }
 
     /// Waits for another request's fetch.
-    async fn follow<W: AsyncWrite + Unpin>(
+    async fn follow<W: ClientWrite>(
         &mut self,
         mut reader: FillReader<FillHead>,
         asking: Asking,
@@ -380,7 +379,7 @@ impl Cached<'_> {
             && reuse::judge(&head.head.facts(), &self.asked, policy, now).serves()
     }
 
-    async fn serve_shared<W: AsyncWrite + Unpin>(
+    async fn serve_shared<W: ClientWrite>(
         &mut self,
         (reader, head): (FillReader<FillHead>, Arc<FillHead>),
         asking: Asking,
@@ -397,7 +396,7 @@ impl Cached<'_> {
 
     /// A response for this client only. Where its conditions were taken off the
     /// request, they are answered here.
-    async fn relay<W: AsyncWrite + Unpin>(
+    async fn relay<W: ClientWrite>(
         &self,
         mut response: OriginResponse,
         (reason, conditions): (NotStorable, Conditions),
@@ -454,7 +453,7 @@ impl Cached<'_> {
 }
 
 /// Waits for the answer; interim responses go to the client meanwhile.
-async fn meanwhile<W: AsyncWrite + Unpin, F: Future>(
+async fn meanwhile<W: ClientWrite, F: Future>(
     mut interim: mpsc::Receiver<Interim>,
     reply: &mut Reply<'_, W>,
     answer: F,

@@ -16,7 +16,7 @@ use super::cache_status::{CacheStatus, Forwarded};
 use super::context::WorkerContext;
 use super::decide::{self, Decision};
 use super::fetch::{self, Passing};
-use super::h1::{Reply, RequestBody};
+use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
 use super::outcome::{Ended, Outcome, Route};
 use super::relay::Account;
 use super::routed::{Mode, Routed};
@@ -33,7 +33,6 @@ use http::header::IF_MODIFIED_SINCE;
 use http::{HeaderMap, StatusCode};
 use lookup::{Found, Held};
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Lookups of one request: a copy that proves unreadable, a fill that is
 /// abandoned, or a validation by another request make it look again.
@@ -43,16 +42,12 @@ const ROUNDS: usize = 8;
 ///
 /// If the reply was not started, nothing was sent: the caller answers with the
 /// status it ended in.
-pub async fn run<R, W>(
+pub async fn run<R: ClientRead, W: ClientWrite>(
     ctx: &WorkerContext,
     routed: &Routed,
     mut body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
-) -> Ended
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> Ended {
     let cache = match (&ctx.shared.cache, bypass(routed)) {
         (Some(cache), None) => cache,
         (_, passing) => {
@@ -141,7 +136,7 @@ struct Cached<'a> {
 }
 
 impl Cached<'_> {
-    async fn run<W: AsyncWrite + Unpin>(&mut self, reply: &mut Reply<'_, W>) -> Step {
+    async fn run<W: ClientWrite>(&mut self, reply: &mut Reply<'_, W>) -> Step {
         if self.routed.mode == Mode::Forward
             && let Err(error) = Box::pin(self.ctx.origins.judge(&self.routed.upstream)).await
         {
@@ -166,11 +161,7 @@ impl Cached<'_> {
         lookup::look_up(self.cache, self.routed).await
     }
 
-    async fn step<W: AsyncWrite + Unpin>(
-        &mut self,
-        found: Found,
-        reply: &mut Reply<'_, W>,
-    ) -> Step {
+    async fn step<W: ClientWrite>(&mut self, found: Found, reply: &mut Reply<'_, W>) -> Step {
         match self.decide(&found) {
             Decision::Serve(outcome) => self.serve(found, outcome, reply).await,
             Decision::ServeStale(outcome) => {
@@ -219,7 +210,7 @@ impl Cached<'_> {
 
     /// Serves what was found. A body that can't be read makes it a miss, within
     /// the same request.
-    async fn serve<W: AsyncWrite + Unpin>(
+    async fn serve<W: ClientWrite>(
         &mut self,
         found: Found,
         outcome: Outcome,
@@ -248,7 +239,7 @@ impl Cached<'_> {
 
     /// Serves a copy. One that can't be read to its end is taken out: the next
     /// request would find it no better.
-    async fn serve_held<W: AsyncWrite + Unpin>(
+    async fn serve_held<W: ClientWrite>(
         &self,
         copy: Copy<'_>,
         (outcome, status): (Outcome, CacheStatus),

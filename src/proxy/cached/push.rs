@@ -13,7 +13,7 @@ use crate::http::stored::{Received, StoredHead};
 use crate::proxy::answer::Answer;
 use crate::proxy::cache_status::Forwarded;
 use crate::proxy::context::WorkerContext;
-use crate::proxy::h1::{BodyError, RequestBody};
+use crate::proxy::h1::{BodyError, ClientRead, RequestBody};
 use crate::proxy::origin::OriginError;
 use crate::proxy::outcome::Outcome;
 use crate::proxy::routed::{Mode, Routed};
@@ -21,7 +21,6 @@ use crate::proxy::via::Told;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use std::sync::Arc;
-use tokio::io::AsyncRead;
 
 /// Why a PUSH stored nothing.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +89,7 @@ impl PushError {
 /// own length given by Content-Length or by the end of the PUSH. It is judged
 /// as an origin's response to a GET without credentials, received now; where
 /// it varies, the PUSH's own fields select it. Whether it took another's place.
-pub(in crate::proxy) async fn push<R: AsyncRead + Unpin>(
+pub(in crate::proxy) async fn push<R: ClientRead>(
     ctx: &WorkerContext,
     routed: &Routed,
     body: &mut RequestBody<'_, R>,
@@ -126,7 +125,7 @@ fn job(ctx: &WorkerContext, routed: &Routed, cache: &Arc<Cache>) -> Job {
 }
 
 /// The head of the enclosed response, and what has come of its body.
-async fn enclosed<R: AsyncRead + Unpin>(
+async fn enclosed<R: ClientRead>(
     job: &Job,
     body: &mut RequestBody<'_, R>,
 ) -> Result<(Enclosed, Bytes), PushError> {

@@ -78,6 +78,15 @@ async fn whole(mut response: OriginResponse) -> Result<Vec<u8>, OriginError> {
     Ok(all)
 }
 
+/// What a GET that is answered so comes to, its body read to the end; whether
+/// the origin then closes.
+async fn answered(answer: &str, closes: bool) -> Result<Vec<u8>, OriginError> {
+    let bench = Bench::new(OriginOptions::default()).await;
+    let (response, stream) = bench.get(answer).await;
+    let _kept = (!closes).then_some(stream);
+    whole(response?).await
+}
+
 async fn local<F: Future>(test: F) -> F::Output {
     LocalSet::new().run_until(test).await
 }
@@ -117,13 +126,8 @@ async fn ambiguous_framing_is_refused() {
             "Content-Length : 5\r\n",
             "X: a\r\n b\r\nContent-Length: 5\r\n",
         ] {
-            let bench = Bench::new(OriginOptions::default()).await;
-            let (response, _stream) = bench
-                .get(&format!(
-                    "HTTP/1.1 200 OK\r\n{fields}\r\n5\r\nhello\r\n0\r\n\r\n"
-                ))
-                .await;
-            let error = response.expect_err(fields);
+            let answer = format!("HTTP/1.1 200 OK\r\n{fields}\r\n5\r\nhello\r\n0\r\n\r\n");
+            let error = answered(&answer, false).await.expect_err(fields);
             assert!(
                 matches!(error, OriginError::Malformed(_)),
                 "{fields}: {error}"
@@ -141,10 +145,7 @@ async fn an_early_close_is_an_error_not_an_end() {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
         ] {
-            let bench = Bench::new(OriginOptions::default()).await;
-            let (response, stream) = bench.get(answer).await;
-            drop(stream);
-            let error = whole(response.unwrap()).await.expect_err(answer);
+            let error = answered(answer, true).await.expect_err(answer);
             assert!(
                 matches!(error, OriginError::Closed(_)),
                 "{answer}: {error:?}"
@@ -162,10 +163,9 @@ async fn a_broken_chunk_is_malformed() {
             "zz\r\nhello\r\n",
             "5\nhello\r\n0\r\n\r\n",
         ] {
-            let bench = Bench::new(OriginOptions::default()).await;
             let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-            let (response, _stream) = bench.get(&format!("{head}{body}")).await;
-            let error = whole(response.unwrap()).await.expect_err(body);
+            let answer = format!("{head}{body}");
+            let error = answered(&answer, false).await.expect_err(body);
             assert!(
                 matches!(error, OriginError::Malformed(_)),
                 "{body:?}: {error:?}"
