@@ -349,6 +349,41 @@ mod tests {
     }
 
     #[test]
+    fn what_the_formulas_of_tsar_read_is_there() {
+        let scrape = scrape(&[]);
+        for names in [
+            "node.cache_hit_ratio_avg_10s node.bandwidth_hit_ratio_avg_10s",
+            "node.cache_hit_mem_ratio_avg_10s process.cache.ram.read.success",
+            "process.cache.ssd.read.success process.cache.read.success",
+            "process.http.incoming_requests process.http.total_client_connections",
+            "node.http.user_agent_total_response_bytes process.http.total_transactions_time",
+            "node.http.user_agents_total_transactions_count process.http.outgoing_requests",
+            "process.http.total_server_connections",
+            "node.http.origin_server_total_response_bytes",
+            "process.cache.ram_cache.bytes_used process.cache.bytes_used",
+            "process.cache.direntries.used process.http.current_client_connections",
+            "process.http.current_server_connections process.http.current_cache_connections",
+            "process.net.connections_currently_open",
+            "process.http.current_active_client_connections",
+            "process.http.current_client_transactions process.http.current_server_transactions",
+            "process.http.missing_host_hdr process.http.transaction_counts.errors.aborts",
+            "process.http.transaction_counts.errors.pre_accept_hangups",
+            "process.http.transaction_counts.errors.empty_hangups",
+            "process.http.transaction_counts.errors.early_hangups",
+            "process.http.transaction_counts.errors.connect_failed",
+            "process.http.transaction_counts.errors.other",
+        ] {
+            for name in names.split(' ') {
+                assert!(scrape.value(&format!("proxy.{name}")).is_some(), "{name}");
+            }
+        }
+        for status in [200, 206, 301, 302, 304, 400, 403, 404, 500, 502, 503, 504] {
+            let name = format!("proxy.process.http.{status}_responses");
+            assert!(scrape.value(&name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
     fn hit_ratio_counts_what_ats_counts_as_hits_and_misses() {
         let scrape = scrape(&[
             (Metric::CacheHitFresh, 6),

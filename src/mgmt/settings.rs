@@ -198,7 +198,7 @@ impl Settings {
         }
         self.swap(&mut state, next);
         state.mark(&values, persist);
-        Ok(self.setting(&values, name))
+        Ok(self.setting(&values, name, persist))
     }
 
     /// What a record shows: its value as configured, which for some takes a
@@ -317,12 +317,18 @@ impl Settings {
         persist::replace(&path, text.as_bytes())
     }
 
-    fn setting(&self, values: &[(&'static RecordSpec, String)], name: &str) -> Setting {
+    fn setting(
+        &self,
+        values: &[(&'static RecordSpec, String)],
+        name: &str,
+        written: bool,
+    ) -> Setting {
         let specs = values.iter().map(|(spec, _)| spec);
         let variables = specs.clone().map(|spec| variable(spec.name));
         let mut variables = variables.chain([variable(name)]);
         Setting {
             at_restart: specs.clone().any(|spec| spec.update == Update::Restart),
+            written,
             overruled: variables.find(|name| self.source.environment.contains_key(name)),
             unheeded: values.iter().filter_map(unheeded).collect(),
         }

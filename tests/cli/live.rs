@@ -135,9 +135,10 @@ fn a_record_that_waits_for_a_restart_is_told_of() {
     let ran = config.line(&["-s", backlog, "-v", "100"]);
     assert_eq!(ran.code(), 0);
     let said = ran.out() + &ran.err();
-    assert!(said.contains("restart"), "{said}");
+    assert!(said.contains("holds after a restart"), "{said}");
     let said = config.ctl(&["config", "set", backlog, "101"]).out();
     assert!(said.contains("restart is required"), "{said}");
+    assert!(said.contains("note: has no effect: "), "{said}");
     let said = config.ctl(&["config", "status"]).out();
     assert!(said.contains(backlog), "{said}");
     let waits = "proxy.node.config.restart_required.proxy";

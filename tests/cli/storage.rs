@@ -13,7 +13,13 @@ fn a_span_goes_offline_and_comes_back_and_readiness_follows() {
     let answer = get(server.admin(), "/readyz", "localhost");
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.contains("no configured span is usable"), "{answer}");
-    assert_eq!(config.line(&["--offline", "span"]).code(), 1);
+    let again = config.line(&["--offline", "span"]);
+    assert_eq!(again.code(), 1);
+    assert!(
+        again.err().contains("is out of use already"),
+        "{}",
+        again.err()
+    );
     let told = config.ctl(&["storage", "online", "span"]).ok();
     assert!(told.starts_with("span is "), "{told}");
     assert_eq!(config.spans_read()[0]["state"], "suspect");

@@ -38,10 +38,12 @@ pub enum SpanCommandError {
         path: PathBuf,
     },
     /// It is what it is asked to become.
-    #[error("{}: it is so already", path.display())]
+    #[error("{} is {state} already", path.display())]
     Unchanged {
         /// The path as configured.
         path: PathBuf,
+        /// What it is.
+        state: &'static str,
     },
     /// It can't be used; the text says why and what cures it.
     #[error("{0}")]
@@ -157,9 +159,7 @@ impl Cache {
             stripe.close().await;
         }
         if !live.go_offline() {
-            return Err(SpanCommandError::Unchanged {
-                path: path.to_owned(),
-            });
+            return Err(unchanged(path.to_owned(), "out of use"));
         }
         self.place_anew();
         let remembered = self.state.set_offline(live.uuid, true);
@@ -174,7 +174,7 @@ impl Cache {
     /// # Errors
     /// `Unknown`, `Unchanged`, `Refused`, `State`.
     pub fn online(&self, path: &Path) -> Result<SpanState, SpanCommandError> {
-        let options = self.not_in_use(path, |path| SpanCommandError::Unchanged { path })?;
+        let options = self.not_in_use(path, |path| unchanged(path, "in use"))?;
         self.forget(path, "being opened");
         let opened = open_device(&options, &self.options)
             .and_then(|device| span::open(&device, &options, Intent::Use));
@@ -265,7 +265,7 @@ impl Cache {
         let path = path.to_owned();
         match found.map(|entry| &entry.state) {
             Some(Ok(live)) => Ok(Arc::clone(live)),
-            Some(Err(_)) => Err(SpanCommandError::Unchanged { path }),
+            Some(Err(_)) => Err(unchanged(path, "out of use")),
             None => Err(names::unknown(&called(&spans), &path)),
         }
     }
@@ -301,6 +301,10 @@ impl Cache {
             span.close();
         }
     }
+}
+
+const fn unchanged(path: PathBuf, state: &'static str) -> SpanCommandError {
+    SpanCommandError::Unchanged { path, state }
 }
 
 fn called(spans: &[SpanEntry]) -> Vec<Called> {

@@ -52,6 +52,8 @@ pub struct Shown {
 pub struct Setting {
     /// Whether the value waits for a restart.
     pub at_restart: bool,
+    /// Whether records.config has it now; without, a restart forgets it.
+    pub written: bool,
     /// The variable of the environment that the old value comes from, and
     /// stays with.
     pub overruled: Option<String>,
@@ -63,11 +65,22 @@ impl Setting {
     /// What the operator should know, a line each; nothing if the value holds.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let restart = self.at_restart.then(|| "holds after a restart".to_owned());
+        let restart = self.restart_note().map(str::to_owned);
         let overruled = self.overruled.as_ref();
         let overruled = overruled.map(|name| format!("overruled by the environment's {name}"));
         let notes = restart.into_iter().chain(overruled);
         notes.chain(self.unheeded.iter().cloned()).collect()
+    }
+
+    const fn restart_note(&self) -> Option<&'static str> {
+        match (self.at_restart, self.written) {
+            (false, _) => None,
+            (true, true) => Some("holds after a restart"),
+            (true, false) => Some(
+                "has no effect: only a restart would take it, and forgets it; \
+                 traffic_line -s writes it to records.config",
+            ),
+        }
     }
 }
 
