@@ -1,5 +1,6 @@
 //! The admin listener: metrics and health over HTTP, read-only.
 
+use super::accept;
 use super::life::Phase;
 use crate::base::clock::Clock;
 use crate::metrics::{Collector, export};
@@ -15,7 +16,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 /// Connections served at once; more wait in the listen queue.
 const CONNECTIONS_MAX: usize = 64;
@@ -148,26 +148,12 @@ fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Page 
 
 /// Serves the listener until dropped; runs inside a `LocalSet`.
 pub async fn serve(listener: TcpListener, pages: Rc<Pages>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
-            return;
-        };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let pages = Rc::clone(&pages);
-                tokio::task::spawn_local(async move {
-                    let _slot = slot;
-                    let served = converse(stream, pages);
-                    drop(tokio::time::timeout(CONNECTION_TIMEOUT, served).await);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "admin listener: accept failed");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
+    let accept = async || Ok(listener.accept().await?.0);
+    let bounded = |stream| {
+        let served = converse(stream, Rc::clone(&pages));
+        async { drop(tokio::time::timeout(CONNECTION_TIMEOUT, served).await) }
+    };
+    accept::serve("admin listener", CONNECTIONS_MAX, accept, bounded).await;
 }
 
 async fn converse(stream: TcpStream, pages: Rc<Pages>) {

@@ -1,5 +1,6 @@
 //! Floor 4: the control socket, reload and the admin listener.
 
+mod accept;
 pub mod admin;
 pub mod client;
 pub mod control;

@@ -1,5 +1,6 @@
 //! The control socket: who may connect, and how lines become answers.
 
+use super::accept;
 use super::rpc::{self, Call, Fault, FaultKind, MESSAGE_BYTES_MAX, Message};
 use serde_json::Value;
 use std::fs::Permissions;
@@ -8,12 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Connections served at once; more wait in the listen queue.
@@ -70,29 +69,13 @@ fn bind_private(state_dir: &Path, path: &Path) -> io::Result<StdListener> {
 
 /// Serves the socket until dropped; runs inside a `LocalSet`.
 pub async fn serve<H: Handler + 'static>(listener: UnixListener, handler: Rc<H>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
-            return;
-        };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let handler = Rc::clone(&handler);
-                tokio::task::spawn_local(async move {
-                    let _slot = slot;
-                    converse(stream, &*handler).await;
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "control socket: accept failed");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
+    let accept = async || Ok(listener.accept().await?.0);
+    let converse = |stream| converse(stream, Rc::clone(&handler));
+    accept::serve("control socket", CONNECTIONS_MAX, accept, converse).await;
 }
 
 /// Answers line after line until the client leaves, idles or misbehaves.
-async fn converse<H: Handler>(stream: UnixStream, handler: &H) {
+async fn converse<H: Handler>(stream: UnixStream, handler: Rc<H>) {
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
@@ -102,7 +85,7 @@ async fn converse<H: Handler>(stream: UnixStream, handler: &H) {
             Ok(Ok(true)) => {}
             Ok(Ok(false) | Err(_)) | Err(_) => return,
         }
-        let Some(answer) = answer_line(&line, handler).await else {
+        let Some(answer) = answer_line(&line, &*handler).await else {
             continue;
         };
         if !send(&mut writer, &answer).await || !line.ends_with(b"\n") {
