@@ -3,7 +3,8 @@
 use crate::http;
 use crate::loop_device::LoopDevice;
 use crate::peers::Jtest;
-use crate::site::{Site, bytes, eventually, free_port, quiet};
+use crate::site::{Site, bytes, free_port, quiet};
+use crate::until::until;
 use std::fs;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ fn a_device_with_a_file_system_is_refused_by_name_and_left_as_it_was() {
     let mut site = Site::new("", "", &format!("{}\n", device.path().display()));
     site.spawn();
     let admin = site.admin;
-    eventually("a 503 that says why", || {
+    until("a 503 that says why", || {
         http::get(admin, "/readyz").is_ok_and(|a| a.status == 503 && a.text().contains("ext4"))
     });
     let log = site.log();

@@ -19,3 +19,8 @@ mod site;
 
 #[path = "../support/loop_device.rs"]
 mod loop_device;
+
+#[path = "../support/process.rs"]
+mod process;
+#[path = "../support/until.rs"]
+mod until;

@@ -1,6 +1,8 @@
 //! The programs at the other ends: jtest, nginx, a TLS origin.
 
-use crate::site::{Running, Site, eventually, free_port};
+use crate::process::Process;
+use crate::site::{Site, free_port};
+use crate::until::until;
 use std::fs;
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
@@ -70,7 +72,7 @@ impl Counts {
 pub(crate) struct Nginx {
     pub(crate) port: u16,
     dir: TempDir,
-    _running: Running,
+    _running: Process,
 }
 
 impl Nginx {
@@ -96,8 +98,8 @@ impl Nginx {
         let mut command = Command::new("nginx");
         command.arg("-c").arg(dir.path().join("nginx.conf"));
         command.arg("-p").arg(dir.path()).stderr(Stdio::null());
-        let running = Running::start(&mut command);
-        eventually("nginx", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let running = Process::start(&mut command);
+        until("nginx", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         Self {
             port,
             dir,
@@ -142,7 +144,7 @@ fn open_to_workers(dir: &TempDir) {
 pub(crate) struct TlsOrigin {
     pub(crate) port: u16,
     _dir: TempDir,
-    _running: Running,
+    _running: Process,
 }
 
 impl TlsOrigin {
@@ -166,8 +168,8 @@ impl TlsOrigin {
         command.args(["s_server", "-www", "-quiet", "-accept", &port.to_string()]);
         command.arg("-key").arg(&key).arg("-cert").arg(&cert);
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let running = Running::start(&mut command);
-        eventually("openssl", || {
+        let running = Process::start(&mut command);
+        until("openssl", || {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         Self {

@@ -2,7 +2,8 @@
 
 use crate::loop_device::LoopDevice;
 use crate::peers::Jtest;
-use crate::site::{Site, eventually, free_port};
+use crate::site::{Site, free_port};
+use crate::until::until;
 use std::fs;
 
 const DOCUMENTS: u32 = 1000;
@@ -51,7 +52,7 @@ fn the_seed_scenario_hits_where_its_cutoff_says() {
     let first = site.reads();
     assert_eq!((first.ram, first.disk), (0, 0), "{first:?}");
     assert_eq!(first.ssd, first.all);
-    eventually("ssdhit 100", || site.gauge("ssdhit ") == 100.0);
+    until("ssdhit 100", || site.gauge("ssdhit ") == 100.0);
     assert_eq!(site.gauge("ramhit "), 0.0);
 
     set_cutoff(&site, "40960");
@@ -61,7 +62,7 @@ fn the_seed_scenario_hits_where_its_cutoff_says() {
     let mixed = site.reads().since(before);
     let small = small_documents(40_960);
     assert_eq!((mixed.ram, mixed.ssd), (small, 1000 - small), "{mixed:?}");
-    eventually("ramhit + ssdhit = 100", || {
+    until("ramhit + ssdhit = 100", || {
         (site.gauge("ramhit ") + site.gauge("ssdhit ") - 100.0).abs() < 1e-6
     });
 

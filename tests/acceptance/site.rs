@@ -1,32 +1,18 @@
 //! A proxy as a process of its own, in a directory of its own.
 
 use crate::http;
+use crate::process::{ConfigDir, Process};
+use crate::until::until;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Command, ExitStatus, Output};
 use std::time::Duration;
-use tempfile::TempDir;
-
-/// How long a start or a stop may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
-}
-
-/// Asks `done` again and again until it says yes.
-pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let pause = Duration::from_millis(20);
-    for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
-        if done() {
-            return;
-        }
-        std::thread::park_timeout(pause);
-    }
-    panic!("{what}: not within {PATIENCE:?}");
 }
 
 /// Waits while the system under test is left alone.
@@ -36,37 +22,30 @@ pub(crate) fn quiet(time: Duration) {
 
 /// A proxy's directory, and the proxy while it runs.
 pub(crate) struct Site {
-    pub(crate) dir: TempDir,
+    dir: ConfigDir,
     pub(crate) port: u16,
     pub(crate) admin: u16,
-    child: Option<Child>,
+    process: Option<Process>,
 }
 
 impl Site {
     /// A directory with the given rules and spans, and `records` beside the
     /// ones that every test needs.
     pub(crate) fn new(records: &str, remap: &str, storage: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
         let (port, admin) = (free_port(), free_port());
-        let base = format!(
-            "CONFIG proxy.config.http.server_ports STRING {port}:ip-in=127.0.0.1\n\
-             CONFIG proxy.config.admin.listen STRING 127.0.0.1:{admin}\n\
-             CONFIG proxy.config.admin.user_id STRING #-1\n"
-        );
-        fs::write(dir.path().join("records.config"), base + records).unwrap();
-        fs::write(dir.path().join("remap.config"), remap).unwrap();
-        fs::write(dir.path().join("storage.config"), storage).unwrap();
-        let child = None;
+        let dir = ConfigDir::new(port, admin, records);
+        dir.write("remap.config", remap);
+        dir.write("storage.config", storage);
         Self {
             dir,
             port,
             admin,
-            child,
+            process: None,
         }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.dir.path(name)
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -77,7 +56,7 @@ impl Site {
     pub(crate) fn start(&mut self) {
         self.spawn();
         let admin = self.admin;
-        eventually("ready", || {
+        until("ready", || {
             http::get(admin, "/readyz").is_ok_and(|answer| answer.status == 200)
         });
     }
@@ -89,15 +68,9 @@ impl Site {
             .append(true)
             .open(self.path("server.log"))
             .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_traffic_server"))
-            .arg("--config")
-            .arg(self.dir.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        self.child = Some(child);
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        self.process = Some(Process::start(&mut command));
     }
 
     /// What the server has said so far.
@@ -107,28 +80,20 @@ impl Site {
 
     /// SIGTERM, and the exit status.
     pub(crate) fn stop(&mut self) -> ExitStatus {
-        let mut child = self.child.take().unwrap();
-        signal(&child, "TERM");
-        let mut status = None;
-        eventually("stopped", || {
-            status = child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
+        let process = self.process.take().unwrap();
+        process.signal("-TERM");
+        process.ended()
     }
 
     /// SIGKILL.
     pub(crate) fn kill(&mut self) {
-        let mut child = self.child.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(self.process.take().unwrap());
     }
 
     /// Runs `traffic_line` on this site.
     pub(crate) fn line(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_traffic_line"))
-            .arg("--config")
-            .arg(self.dir.path())
+        self.dir
+            .command(env!("CARGO_BIN_EXE_traffic_line"))
             .args(args)
             .output()
             .unwrap()
@@ -192,23 +157,11 @@ impl Reads {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.kill());
-            drop(child.wait());
-        }
+        drop(self.process.take());
         if std::thread::panicking() {
             eprintln!("the server said:\n{}", self.log());
         }
     }
-}
-
-/// Sends a signal by its name to a process that the test started.
-pub(crate) fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill")
-        .args([format!("-{name}"), child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
 }
 
 /// Runs a client program of the system; a missing one fails the test.
@@ -222,23 +175,6 @@ pub(crate) fn stdout(program: &str, args: &[&str]) -> String {
     let output = run(program, args);
     assert!(output.status.success(), "{program} {args:?}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// A child that is killed when its owner is done with it.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Running {
-    pub(crate) fn start(command: &mut Command) -> Self {
-        let child = command.stdin(Stdio::null()).spawn();
-        Self(child.unwrap_or_else(|error| panic!("{command:?}: {error}")))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
 }
 
 /// The bytes of a file, for what must not change.

@@ -11,3 +11,8 @@ mod settings;
 mod start;
 mod storage;
 mod support;
+
+#[path = "../support/process.rs"]
+mod process;
+#[path = "../support/until.rs"]
+mod until;

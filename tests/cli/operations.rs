@@ -1,6 +1,7 @@
 //! Spans that come, go and change their lines; logs, signals, users.
 
-use crate::support::{Config, Server, exchange, until};
+use crate::support::{Config, Server, exchange};
+use crate::until::until;
 use std::os::unix::fs::PermissionsExt;
 
 const DEMO: &str = "map http://a.example/ http://generator.invalid/demo/ @plugin=generator.so\n";

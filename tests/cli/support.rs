@@ -1,47 +1,39 @@
 //! A server process on a configuration of its own.
 
+use crate::process::{ConfigDir, Process};
+use crate::until::until;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::Duration;
-use strata::base::clock::{Clock, SystemClock};
 
 /// How long a server may take to be ready, or to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What every configuration begins with: ports that the system chooses, and no
-/// change of user, so that root can run the tests.
-const RECORDS: &str = "\
-CONFIG proxy.config.http.server_ports STRING ip-in=127.0.0.1:0
-CONFIG proxy.config.admin.listen STRING 127.0.0.1:0
-CONFIG proxy.config.admin.user_id STRING #-1
-";
-
 /// A directory of configuration files.
 pub(crate) struct Config {
-    dir: tempfile::TempDir,
+    dir: ConfigDir,
 }
 
 impl Config {
     /// The usual records and these more, and one rule.
     pub(crate) fn new(records: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = ConfigDir::new(0, 0, records);
         let config = Self { dir };
-        config.write("records.config", &format!("{RECORDS}{records}"));
         config.write("remap.config", "map http://a.example/ http://b.example/\n");
         config.write("storage.config", "");
         config
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.dir.path(name)
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
+        self.dir.write(name, text);
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
@@ -50,7 +42,7 @@ impl Config {
 
     /// Runs one of the programs to its end.
     pub(crate) fn run(&self, program: &str, args: &[&str]) -> Ran {
-        Ran(self.command(program).args(args).output().unwrap())
+        Ran(self.dir.command(program).args(args).output().unwrap())
     }
 
     pub(crate) fn line(&self, args: &[&str]) -> Ran {
@@ -59,7 +51,7 @@ impl Config {
 
     /// As `line`, by another user; only root can.
     pub(crate) fn line_as(&self, uid: u32, args: &[&str]) -> Ran {
-        let mut command = self.command(env!("CARGO_BIN_EXE_traffic_line"));
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_line"));
         Ran(command.args(args).uid(uid).gid(uid).output().unwrap())
     }
 
@@ -84,13 +76,6 @@ impl Config {
         self.spans()
     }
 
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.arg("--config").arg(self.dir.path());
-        command.current_dir(self.dir.path());
-        command
-    }
-
     /// Starts a server and waits until it says that it is ready, or that it
     /// can't be: clients are served either way.
     pub(crate) fn start(&self) -> Server {
@@ -99,13 +84,9 @@ impl Config {
 
     /// As `start`, with these arguments.
     pub(crate) fn start_with(&self, args: &[&str]) -> Server {
-        let mut process = self
-            .command(env!("CARGO_BIN_EXE_traffic_server"))
-            .args(args)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
+        let mut process = Process::start(command.args(args).stderr(Stdio::piped()));
+        let mut log = BufReader::new(process.child.stderr.take().unwrap());
         let listening = line_with(&mut log, &[" listening "]);
         let ready = line_with(&mut log, &[" ready ", " not ready: "]);
         Server {
@@ -121,15 +102,6 @@ impl Config {
         let ran = self.run(env!("CARGO_BIN_EXE_traffic_server"), args);
         assert_eq!(ran.code(), 1, "{}", ran.err());
         ran.err()
-    }
-}
-
-/// Waits until `done`, for a while.
-pub(crate) fn until(what: &str, done: impl Fn() -> bool) {
-    let clock = SystemClock::new();
-    while !done() {
-        assert!(clock.mono().as_nanos() < 20_000_000_000, "{what}");
-        std::thread::park_timeout(std::time::Duration::from_millis(10));
     }
 }
 
@@ -158,7 +130,7 @@ impl Ran {
 
 /// A running server; killed when dropped.
 pub(crate) struct Server {
-    process: Child,
+    process: Process,
     log: BufReader<std::process::ChildStderr>,
     listening: String,
     ready: String,
@@ -197,30 +169,20 @@ impl Server {
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.process.id()
+        self.process.child.id()
     }
 
-    /// Sends a signal by its number.
-    pub(crate) fn signal(&self, signal: &str) {
-        let id = self.id().to_string();
-        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
-        assert!(sent.success());
+    /// Sends a signal by its name, such as `-TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        self.process.signal(name);
     }
 
     /// Waits for the end: exit code, and the log since it was ready.
     pub(crate) fn ended(mut self) -> (i32, String) {
         let mut log = String::new();
         self.log.read_to_string(&mut log).unwrap();
-        let status = self.process.wait().unwrap();
+        let status = self.process.ended();
         (status.code().unwrap_or(-1), log)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already, which is what most tests wait for.
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }
 

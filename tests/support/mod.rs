@@ -4,13 +4,14 @@
 mod client;
 mod origin;
 mod proxy;
+mod until;
 
 pub(crate) use client::{Client, Response};
 pub(crate) use origin::{Origin, Recorded, ok};
 pub(crate) use proxy::{Proxy, UUID};
+pub(crate) use until::until;
 
 use std::io::BufRead;
-use std::time::Duration;
 
 /// The values of a field in a head, in order, without the blanks around them.
 pub(crate) fn fields<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
@@ -43,15 +44,4 @@ fn line(reader: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     Some(line.strip_suffix("\r\n")?.to_owned())
-}
-
-/// Waits for what another thread brings about, at most five seconds.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let came = (0..500).any(|_| {
-        holds() || {
-            std::thread::park_timeout(Duration::from_millis(10));
-            false
-        }
-    });
-    assert!(came, "{what} never came about");
 }
