@@ -117,12 +117,15 @@ fn run(options: Options, dir: &ConfigDir) -> ExitCode {
 }
 
 /// Logs go to standard error; `STRATA_LOG` filters them, `info` without it.
+/// Where nobody reads them any more the server goes on unheard: an error that
+/// is itself written to standard error would end the thread that logs.
 fn log() {
     let filter = EnvFilter::try_from_env("STRATA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(false)
+        .log_internal_errors(false)
         .init();
 }
 

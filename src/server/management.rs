@@ -177,8 +177,8 @@ async fn reopen_at(mut signal: Signal, log: Arc<AccessLog>) {
 
 async fn stop_at(mut signal: Signal, life: Arc<Life>) {
     if signal.recv().await.is_some() {
-        tracing::info!("asked to stop by a signal");
         life.stop();
+        tracing::info!("asked to stop by a signal");
     }
 }
 

@@ -201,6 +201,14 @@ fn a_log_that_was_moved_is_opened_anew_by_usr2() {
 }
 
 #[test]
+fn a_server_whose_log_nobody_reads_any_more_serves_and_stops() {
+    let config = demo("", "");
+    let server = config.start();
+    get(&server, "/demo/1/a");
+    assert_eq!(server.stopped_unheard(), 0);
+}
+
+#[test]
 fn a_hangup_or_usr1_ends_nothing() {
     let config = demo("", "");
     let server = config.start();

@@ -177,6 +177,14 @@ impl Server {
         self.process.signal(name);
     }
 
+    /// Stops reading its log, as a pipe whose reader died; then asks it to
+    /// stop, and waits: the exit code.
+    pub(crate) fn stopped_unheard(self) -> i32 {
+        drop(self.log);
+        self.process.signal("-TERM");
+        self.process.ended().code().unwrap_or(-1)
+    }
+
     /// Waits for the end: exit code, and the log since it was ready.
     pub(crate) fn ended(mut self) -> (i32, String) {
         let mut log = String::new();

@@ -17,7 +17,7 @@ impl ConfigDir {
         let dir = tempfile::tempdir().unwrap();
         let dir = Self { dir };
         let base = format!(
-            "CONFIG proxy.config.http.server_ports STRING {port}:ip-in=127.0.0.1\n\
+            "CONFIG proxy.config.http.server_ports STRING ip-in=127.0.0.1:{port}\n\
              CONFIG proxy.config.admin.listen STRING 127.0.0.1:{admin}\n\
              CONFIG proxy.config.admin.user_id STRING #-1\n"
         );
