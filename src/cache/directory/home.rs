@@ -6,18 +6,19 @@ use crate::cache::format::low64;
 /// A key's home in a directory. An entry knows the tag, and so, from one of
 /// its buckets, the other: it moves without its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Home {
+pub struct Home {
     /// The page.
-    pub(crate) page: u32,
+    pub page: u32,
     /// The two buckets within the page; never the same one twice.
-    pub(crate) buckets: [u16; 2],
+    pub buckets: [u16; 2],
     /// What tells the key's entries from others in the buckets.
-    pub(crate) tag: u16,
+    pub tag: u16,
 }
 
 impl Home {
     /// The home of the key with this hash among `pages` pages.
-    pub(crate) fn of(hash: u128, pages: u32) -> Self {
+    #[must_use]
+    pub fn of(hash: u128, pages: u32) -> Self {
         let scaled = u128::from(low64(hash >> 64)) * u128::from(pages);
         let page = u32::try_from(scaled >> 64).unwrap_or(0);
         let low = low64(hash).to_le_bytes();

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An entry that is gone otherwise than by the cursor: a free row tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Removed {
+pub struct Removed {
     /// Its page.
-    pub(crate) page: u32,
+    pub page: u32,
     /// The bucket it was in.
-    pub(crate) bucket: u16,
+    pub bucket: u16,
     /// What it said.
-    pub(crate) entry: DirEntry,
+    pub entry: DirEntry,
     /// Dropped for room, not because of its key.
-    pub(crate) for_room: bool,
+    pub for_room: bool,
 }
 
 /// A slot, and what is in it.
@@ -52,7 +52,7 @@ impl Directory {
     /// entry of the same tag but those in `keep`, which were read and hold
     /// other keys; and, if there is no room, the one nearest to being
     /// overwritten. The cursor is at or behind the entry's end already.
-    pub(crate) fn insert(&self, home: Home, entry: DirEntry, keep: &[DirEntry]) -> Vec<Removed> {
+    pub fn insert(&self, home: Home, entry: DirEntry, keep: &[DirEntry]) -> Vec<Removed> {
         self.mark_dirty(home.page);
         let view = self.view();
         let mut removed = Vec::new();

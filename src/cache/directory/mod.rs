@@ -13,10 +13,10 @@ mod page;
 mod sweep;
 
 pub use check::Census;
-pub(crate) use home::Home;
-pub(crate) use insert::Removed;
+pub use home::Home;
+pub use insert::Removed;
 pub(crate) use page::is_ahead;
-pub(crate) use sweep::Hand;
+pub use sweep::Hand;
 
 use crate::base::size::round_down;
 use crate::cache::format::dir_entry::{BLOCK_BYTES, DirEntry};
@@ -56,11 +56,11 @@ struct Bucket([AtomicU64; BUCKET_SLOTS]);
 
 /// Where the log is, for the positions of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogShape {
+pub struct LogShape {
     /// Bytes from the stripe's start to the log.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// Bytes of the log.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl LogShape {
@@ -95,7 +95,8 @@ pub struct Directory {
 
 impl Directory {
     /// An empty directory of `pages` pages whose cursor stands at `cursor`.
-    pub(crate) fn new(uuid: u128, log: LogShape, pages: u32, cursor: u64) -> Self {
+    #[must_use]
+    pub fn new(uuid: u128, log: LogShape, pages: u32, cursor: u64) -> Self {
         let page_count = to_usize(u64::from(pages));
         let bucket_count = page_count * to_usize(PAGE_BUCKETS);
         Self {
@@ -232,7 +233,8 @@ impl Directory {
         self.suspect_below.store(position, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_cursor(&self, position: u64) {
+    /// Moves the cursor, before an entry behind it is inserted.
+    pub fn set_cursor(&self, position: u64) {
         self.cursor.store(position, Ordering::Release);
     }
 

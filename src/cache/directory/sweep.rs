@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 /// The hand's place, and what it owes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hand {
+pub struct Hand {
     bucket: u64,
     /// Log bytes gone that have not moved the hand yet, times 9 × buckets.
     owed: u128,
@@ -20,7 +20,7 @@ pub(crate) struct Hand {
 
 impl Hand {
     /// Moves on as the cursor did, by `bytes` of log, skipped ones counted.
-    pub(crate) fn advance(&mut self, directory: &Directory, bytes: u64) {
+    pub fn advance(&mut self, directory: &Directory, bytes: u64) {
         let buckets = u64::from(directory.pages()) * PAGE_BUCKETS;
         let step = u128::from(directory.log().bytes) * 8;
         self.owed += u128::from(bytes) * 9 * u128::from(buckets);
