@@ -26,6 +26,6 @@ pub use object::{
     BodyError, BodyReader, CopyRef, Hit, Miss, NewObject, NotStored, ObjectKind, ObjectWriter,
     PurgeError,
 };
-pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions};
+pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions};
 pub use store::{Cache, SpanCommandError, SpanName, init_span};
 pub use tier::{SpanTier, Tier};

@@ -61,6 +61,48 @@ impl Default for RamOptions {
     }
 }
 
+/// How objects move between the tiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierOptions {
+    /// Reads of late at which an object of the capacity tier is copied to the
+    /// fast one (`interim.migrate_threshold`); from 255 on all are alike.
+    pub promote_after: u32,
+    /// The tier that stores go to when there are both (`strata.tier.fills`).
+    pub fills: SpanTier,
+    /// Bytes that may be written to a fast span a day; 0 is no limit
+    /// (`strata.tier.fast.write_budget`).
+    pub fast_write_budget: u64,
+    /// Bytes of it that may be written at once; 0 is an hour's
+    /// (`strata.tier.fast.write_burst`).
+    pub fast_write_burst: u64,
+    /// Bytes that can be written to a fast span in its life; 0 is not known
+    /// (`strata.tier.fast.endurance`).
+    pub fast_endurance: u64,
+}
+
+impl TierOptions {
+    /// [`TierOptions::fast_write_burst`] in bytes, whatever it is by.
+    #[must_use]
+    pub const fn burst(&self) -> u64 {
+        match self.fast_write_burst {
+            0 => self.fast_write_budget / 24,
+            burst => burst,
+        }
+    }
+}
+
+impl Default for TierOptions {
+    fn default() -> Self {
+        Self {
+            promote_after: 2,
+            fills: SpanTier::Capacity,
+            fast_write_budget: 0,
+            fast_write_burst: 0,
+            fast_endurance: 0,
+        }
+    }
+}
+
 /// Which interface reads and writes the spans (`proxy.config.aio.mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AioMode {
@@ -106,6 +148,8 @@ pub struct CacheOptions {
     pub max_doc_size: u64,
     /// I/O errors at which a span goes offline (`max_disk_errors`).
     pub max_disk_errors: u32,
+    /// How objects move between the tiers.
+    pub tier: TierOptions,
     /// The sector size to write by, in bytes; 0 asks the device
     /// (`force_sector_size`).
     pub force_sector_size: u32,
@@ -129,6 +173,8 @@ pub struct LiveOptions {
     pub max_doc_size: u64,
     /// [`CacheOptions::max_disk_errors`].
     pub max_disk_errors: u32,
+    /// [`CacheOptions::tier`].
+    pub tier: TierOptions,
 }
 
 impl CacheOptions {
@@ -142,6 +188,7 @@ impl CacheOptions {
             dir_sync_frequency: self.dir_sync_frequency,
             max_doc_size: self.max_doc_size,
             max_disk_errors: self.max_disk_errors,
+            tier: self.tier,
         }
     }
 }
@@ -160,6 +207,7 @@ impl Default for CacheOptions {
             dir_sync_frequency: Duration::from_secs(60),
             max_doc_size: 0,
             max_disk_errors: 5,
+            tier: TierOptions::default(),
             force_sector_size: 0,
             clear: false,
         }

@@ -138,6 +138,9 @@ pub(crate) fn open(
         place.renew_lost_stripes(&mut content)?
     };
     place.write_header(&content)?;
+    if options.tier.is_none() {
+        say_tier(&options.path, content.fast, fast, formatted);
+    }
     Ok(Span {
         device: Arc::clone(&opened.device),
         content,
@@ -155,6 +158,27 @@ fn tier(opened: &OpenedDevice, options: &SpanOptions) -> Option<SpanTier> {
             SpanTier::Fast
         })
     })
+}
+
+/// Tells an operator who named no tier which one the span is in, and why:
+/// virtual and loop devices often claim to rotate.
+fn say_tier(path: &Path, is_fast: bool, flag: Option<bool>, formatted: bool) {
+    let tier = if is_fast {
+        SpanTier::Fast
+    } else {
+        SpanTier::Capacity
+    };
+    let why = match (formatted, flag) {
+        (false, _) => "its header says so",
+        (true, Some(true)) => "the kernel says that it does not rotate",
+        (true, Some(false)) => {
+            "the kernel says that it rotates, as it often does of \
+                                virtual and loop devices"
+        }
+        (true, None) => "the kernel does not say whether it rotates",
+    };
+    tracing::warn!(path = %path.display(), %tier,
+        "no tier= in storage.config: {why}; name it if that is wrong");
 }
 
 /// A device under judgement.

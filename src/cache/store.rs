@@ -6,10 +6,13 @@
 
 mod admin;
 mod counters;
+mod deferred;
 mod find;
 mod keep;
+mod mover;
 mod names;
 mod open;
+mod promote;
 mod slots;
 mod thread;
 
@@ -23,16 +26,16 @@ use super::object::{CopyRef, Hit, Miss, NewObject, NotStored, ObjectWriter, Purg
 use super::options::{CacheOptions, LiveOptions};
 use super::ram::{RamCache, RamValue};
 use super::volume::{LiveStripe, Volume};
-use super::{CacheKey, Tier};
+use super::{CacheKey, SpanTier, Tier};
 use crate::base::clock::Clock;
 use crate::metrics::{Metric, Registry};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use keep::Deferred;
+use deferred::DeferredHeads;
+use mover::Mover;
 use open::SpanEntry;
 use parking_lot::Mutex;
 use slots::Slots;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use thread::CacheThread;
@@ -54,7 +57,8 @@ pub struct Cache {
     ram_automatic: u64,
     spans: Mutex<Vec<SpanEntry>>,
     volume: Volume,
-    deferred: Mutex<HashMap<u128, Deferred>>,
+    deferred: DeferredHeads,
+    mover: Mover,
 }
 
 impl fmt::Debug for Cache {
@@ -89,8 +93,9 @@ impl Cache {
         if stored.key != *key {
             return None;
         }
-        self.counters.read(Tier::Ram, stored.kind);
-        Some(Hit::of(stored, Tier::Ram))
+        let hit = Hit::of(stored, Tier::Ram);
+        self.counters.read(&hit);
+        Some(hit)
     }
 
     /// What the fastest tier that holds `key` has under it: at most one read
@@ -107,7 +112,10 @@ impl Cache {
         let found = self.read_devices(key).await;
         self.counters.sub(Metric::CacheReadActive, 1);
         match &found {
-            Ok(hit) => self.counters.read(hit.tier, hit.kind),
+            Ok(hit) => {
+                self.counters.read(hit);
+                self.note_read(hit);
+            }
             Err(_) => self.counters.add(Metric::CacheReadFailure, 1),
         }
         found
@@ -189,6 +197,8 @@ impl Cache {
     /// Stops cleanly: everything stored is on the devices on return, and
     /// later stores are refused.
     pub async fn shutdown(&self) {
+        self.mover.stop();
+        self.mover.settled().await;
         self.sync().await;
         self.thread.stop().await;
         for stripe in self.volume.stripes() {
@@ -219,8 +229,19 @@ impl Cache {
         if self.options.spans.is_empty() {
             return Ok(None);
         }
-        let owner = self.volume.owner(key.place()).ok_or(NotStored::NoSpan)?;
+        let owner = self.fill_owner(key.place()).ok_or(NotStored::NoSpan)?;
         Ok(Some(owner))
+    }
+
+    /// On the capacity tier if there is one; by record on the fast one, while
+    /// its budget lasts.
+    fn fill_owner(&self, place: u64) -> Option<Arc<LiveStripe>> {
+        let fast = self.volume.owner(SpanTier::Fast, place);
+        let by_record = self.live.load().tier.fills == SpanTier::Fast;
+        if by_record && fast.as_ref().is_some_and(|stripe| stripe.has_budget()) {
+            return fast;
+        }
+        self.volume.owner(SpanTier::Capacity, place).or(fast)
     }
 
     pub(super) fn count_write(&self, outcome: Result<(), NotStored>) {

@@ -1,5 +1,13 @@
 //! The tiers, and which of them a span belongs to.
 
+mod budget;
+mod cause;
+mod sketch;
+
+pub(crate) use budget::WriteBudget;
+pub(crate) use cause::WriteCause;
+pub(crate) use sketch::Sketch;
+
 use crate::metrics::Metric;
 use std::fmt;
 
@@ -22,6 +30,16 @@ impl Tier {
             Self::Ram => Metric::CacheRamReadSuccess,
             Self::Fast => Metric::CacheSsdReadSuccess,
             Self::Capacity => Metric::CacheDiskReadSuccess,
+        }
+    }
+
+    /// The counter of the bytes of the objects that cache reads found there.
+    #[must_use]
+    pub const fn read_bytes(self) -> Metric {
+        match self {
+            Self::Ram => Metric::TierRamBytes,
+            Self::Fast => Metric::TierFastBytes,
+            Self::Capacity => Metric::TierCapacityBytes,
         }
     }
 

@@ -6,10 +6,12 @@ mod drive;
 mod live;
 mod span;
 mod start;
+mod wear;
 
 pub(super) use live::{LiveStripe, Located, Written};
 pub(super) use span::LiveSpan;
 pub(super) use start::StripeSeed;
+pub(super) use wear::log_bytes_of;
 
 use super::placement::{Placement, RANKS};
 use super::tier::SpanTier;
@@ -73,15 +75,21 @@ impl Volume {
         tiers.fast.stripes.is_empty() && tiers.capacity.stripes.is_empty()
     }
 
-    /// The stripe that a store goes to: on the capacity tier if there is one.
-    pub(super) fn owner(&self, place: u64) -> Option<Arc<LiveStripe>> {
+    /// The stripe of a tier that a key belongs on, if any is online.
+    pub(super) fn owner(&self, tier: SpanTier, place: u64) -> Option<Arc<LiveStripe>> {
         let tiers = self.tiers.load();
-        let mut owners = tiers
-            .capacity
-            .ranks(place)
-            .chain(tiers.fast.ranks(place))
-            .filter(|stripe| stripe.is_online());
-        owners.next().cloned()
+        let stripes = match tier {
+            SpanTier::Fast => &tiers.fast,
+            SpanTier::Capacity => &tiers.capacity,
+        };
+        let mut online = stripes.ranks(place).filter(|stripe| stripe.is_online());
+        online.next().cloned()
+    }
+
+    /// Whether stripes of either tier are in use.
+    pub(super) fn has_both_tiers(&self) -> bool {
+        let tiers = self.tiers.load();
+        !tiers.fast.stripes.is_empty() && !tiers.capacity.stripes.is_empty()
     }
 
     /// The stripes that may hold a key, in the order to ask them.

@@ -123,12 +123,6 @@ impl StorageFile {
         found
     }
 
-    /// The spans that say they are of the tier.
-    pub fn of_tier(&self, tier: Tier) -> impl Iterator<Item = &SpanLine> {
-        let of_tier = move |span: &&SpanLine| span.tier == Some(tier);
-        self.spans.iter().filter(of_tier)
-    }
-
     /// Adds a span, unless it is there.
     fn add(&mut self, span: SpanLine, found: &mut Findings) {
         let same_path = |other: &&SpanLine| bare(&other.path) == bare(&span.path);
@@ -286,6 +280,11 @@ mod tests {
         StorageFile::parse("storage.config", text.as_bytes())
     }
 
+    fn of_tier(storage: &StorageFile, tier: Tier) -> usize {
+        let spans = storage.spans.iter();
+        spans.filter(|span| span.tier == Some(tier)).count()
+    }
+
     fn errors(text: &str) -> Vec<String> {
         let (_, found) = parse(text);
         found.errors.iter().map(ToString::to_string).collect()
@@ -323,7 +322,7 @@ mod tests {
             ]
         );
         assert_eq!(storage.spans[1].place.to_string(), "storage.config:3:2");
-        assert_eq!(storage.of_tier(Tier::Fast).count(), 1);
+        assert_eq!(of_tier(&storage, Tier::Fast), 1);
     }
 
     #[test]
@@ -389,7 +388,7 @@ mod tests {
         let (mut storage, _) = parse("/dev/sda");
         let found = storage.add_interim("/dev/sdb /dev/sdc", &place);
         assert_eq!(found, Findings::default());
-        assert_eq!(storage.of_tier(Tier::Fast).count(), 2);
+        assert_eq!(of_tier(&storage, Tier::Fast), 2);
         assert_eq!(storage.spans[2].place.column, 59);
         let found = storage.add_interim("/dev/sda", &place);
         assert_eq!(

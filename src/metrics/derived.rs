@@ -54,6 +54,15 @@ const ORIGIN_RESPONSE: &[Metric] = &[
     Metric::OriginResponseBodyBytes,
 ];
 
+/// What is written to the fast tier, by cause.
+const FAST_WRITTEN: &[Metric] = &[
+    Metric::TierFastWrittenFill,
+    Metric::TierFastWrittenLog,
+    Metric::TierFastWrittenPromotion,
+    Metric::TierFastWrittenRefresh,
+    Metric::TierFastWrittenSync,
+];
+
 fn total(read: Read<'_>, metrics: &[Metric]) -> u64 {
     metrics
         .iter()
@@ -292,6 +301,18 @@ derived! {
     /// answered; 0 when none.
     "ssdhit", Gauge,
         |s| Value::Float(100.0 * tier_ratio(s, Metric::CacheSsdReadSuccess));
+    /// Cache reads answered from the capacity tier, as disk.read.success counts them.
+    "strata.tier.capacity.hits", Counter,
+        |s| Value::Int(s.sum(Metric::CacheDiskReadSuccess));
+    /// Bytes written to the fast tier, whatever the cause.
+    "strata.tier.fast.bytes_written", Counter,
+        |s| Value::Int(total(&|metric| s.sum(metric), FAST_WRITTEN));
+    /// Cache reads answered from the fast tier, as ssd.read.success counts them.
+    "strata.tier.fast.hits", Counter,
+        |s| Value::Int(s.sum(Metric::CacheSsdReadSuccess));
+    /// Cache reads answered from the RAM cache, as ram.read.success counts them.
+    "strata.tier.ram.hits", Counter,
+        |s| Value::Int(s.sum(Metric::CacheRamReadSuccess));
 }
 
 #[cfg(test)]

@@ -500,4 +500,34 @@ metrics! {
     OutcomeUncacheableStatus = "strata.outcome.uncacheable_status", Counter;
     /// Requests that ended so: `Vary: *` matches no other request (RFC 9110 12.5.5).
     OutcomeUncacheableVary = "strata.outcome.uncacheable_vary", Counter;
+    /// Bytes of the objects (head and body) that cache reads found in the capacity tier.
+    TierCapacityBytes = "strata.tier.capacity.bytes", Counter;
+    /// Bytes that may be written to the fast span with the least left of its write budget;
+    /// 0 without a budget.
+    TierFastBudgetLeft = "strata.tier.fast.budget_left", Gauge;
+    /// Bytes of the objects (head and body) that cache reads found in the fast tier.
+    TierFastBytes = "strata.tier.fast.bytes", Counter;
+    /// Days in which the busiest fast span writes the endurance that the operator gave, at the
+    /// pace since it was opened; 0 while nothing is known.
+    TierFastEnduranceDays = "strata.tier.fast.endurance_days", Gauge;
+    /// Bytes written to the fast tier because objects were stored there.
+    TierFastWrittenFill = "strata.tier.fast.written.fill", Counter;
+    /// Bytes written to the fast tier beside its objects: batch headers, rows, padding.
+    TierFastWrittenLog = "strata.tier.fast.written.log", Counter;
+    /// Bytes written to the fast tier because objects were copied there from the capacity tier.
+    TierFastWrittenPromotion = "strata.tier.fast.written.promotion", Counter;
+    /// Bytes written to the fast tier because heads were refreshed there, as after a 304.
+    TierFastWrittenRefresh = "strata.tier.fast.written.refresh", Counter;
+    /// Bytes written to the fast tier to keep its directories: pages, rings, stripe headers.
+    TierFastWrittenSync = "strata.tier.fast.written.sync", Counter;
+    /// Objects copied from the capacity tier to the fast tier.
+    TierPromotions = "strata.tier.promotions", Counter;
+    /// Bytes of the objects (head and body) that cache reads found in the RAM cache.
+    TierRamBytes = "strata.tier.ram.bytes", Counter;
+    /// Copies to the fast tier left out because its write budget was used up.
+    TierRefusedBudget = "strata.tier.refused.budget", Counter;
+    /// Copies between tiers left out because too many waited, or too much to be written.
+    TierRefusedBusy = "strata.tier.refused.busy", Counter;
+    /// Copies between tiers left out because the copy at hand was gone by then, or bad.
+    TierRefusedGone = "strata.tier.refused.gone", Counter;
 }

@@ -9,7 +9,7 @@ use crate::config::place::Place;
 use crate::config::ports::PortList;
 use crate::config::records::{self, Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
-use crate::config::storage::{StorageFile, Tier};
+use crate::config::storage::StorageFile;
 use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
@@ -257,18 +257,7 @@ fn read_storage(
         let place = place_of(file, "proxy.config.cache.interim.storage");
         found.extend(storage.add_interim(interim, &place));
     }
-    found.warnings.extend(both_tiers(&storage));
     storage
-}
-
-/// Objects do not move between the tiers yet, which an operator of both must
-/// know.
-fn both_tiers(storage: &StorageFile) -> Option<ConfigError> {
-    storage.of_tier(Tier::Fast).next()?;
-    let capacity = storage.of_tier(Tier::Capacity).next()?;
-    let what = "spans of both tiers: objects stay in the tier they were stored in, \
-                there is no promotion to the fast tier yet";
-    Some(capacity.place.error(&capacity.path, what))
 }
 
 /// Turns what the files say into what the proxy runs by, and what the operator
@@ -317,6 +306,7 @@ pub fn state_dir(dir: &Path, environment: Environment) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::storage::Tier;
 
     fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
         let dir = tempfile::tempdir().unwrap();
@@ -385,14 +375,24 @@ mod tests {
     }
 
     #[test]
-    fn spans_of_both_tiers_are_taken_with_a_warning() {
-        let spans = "a 64M tier=fast\nb 64M tier=capacity\n";
-        let (_dir, source) = source(&[("remap.config", ""), ("storage.config", spans)]);
-        let loaded = load(&source, &Running::new()).unwrap();
-        assert_eq!(loaded.storage.spans.len(), 2);
-        let warning = loaded.warnings.last().unwrap().to_string();
-        assert!(warning.starts_with("storage.config:2:1: "), "{warning}");
-        assert!(warning.contains("promotion"), "{warning}");
+    fn fast_spans_are_named_by_storage_config_or_by_the_record_of_4_2() {
+        let line = "LOCAL proxy.config.cache.interim.storage STRING b\n";
+        for (spans, records) in [
+            ("a 64M tier=capacity\nb tier=fast\n", "\n"),
+            ("a 64M tier=capacity\n", line),
+        ] {
+            let (_dir, source) = source(&[
+                ("remap.config", ""),
+                ("storage.config", spans),
+                ("records.config", records),
+            ]);
+            let loaded = load(&source, &Running::new()).unwrap();
+            let spans = loaded.storage.spans.iter();
+            let spans: Vec<_> = spans.map(|span| (&*span.path, span.tier)).collect();
+            let capacity = ("a", Some(Tier::Capacity));
+            assert_eq!(spans, [capacity, ("b", Some(Tier::Fast))]);
+            assert_eq!(loaded.warnings, []);
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Records and spans as the options of the cache.
 
-use crate::cache::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, SpanTier};
+use crate::cache::{
+    AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, SpanTier, TierOptions,
+};
 use crate::config::records::Records;
 use crate::config::storage::{SpanLine, Tier};
 use crate::mgmt::load::{Loaded, Source};
@@ -40,6 +42,7 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
         dir_sync_frequency: live.dir_sync_frequency,
         max_doc_size: live.max_doc_size,
         max_disk_errors: live.max_disk_errors,
+        tier: live.tier,
         force_sector_size: number(records.cache_force_sector_size, defaults.force_sector_size),
         clear: false,
     }
@@ -56,6 +59,20 @@ pub(super) fn live_options(records: &Records) -> LiveOptions {
         dir_sync_frequency: Duration::from_secs(frequency),
         max_doc_size: number(records.cache_max_doc_size, defaults.max_doc_size),
         max_disk_errors: number(records.cache_max_disk_errors, defaults.max_disk_errors),
+        tier: tier_options(records),
+    }
+}
+
+fn tier_options(records: &Records) -> TierOptions {
+    TierOptions {
+        promote_after: number(records.cache_interim_migrate_threshold, 2),
+        fills: match &*records.strata_tier_fills {
+            "fast" => SpanTier::Fast,
+            _ => SpanTier::Capacity,
+        },
+        fast_write_budget: number(records.strata_tier_fast_write_budget, 0),
+        fast_write_burst: number(records.strata_tier_fast_write_burst, 0),
+        fast_endurance: number(records.strata_tier_fast_endurance, 0),
     }
 }
 

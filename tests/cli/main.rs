@@ -11,6 +11,7 @@ mod settings;
 mod start;
 mod storage;
 mod support;
+mod tiers;
 
 #[path = "../support/process.rs"]
 mod process;

@@ -38,7 +38,7 @@ fn the_seed_scenario_s_values_hold_with_comments_after_them() {
     assert_eq!(records.cache_ram_cache_size, 67_108_864);
     assert_eq!(records.reverse_proxy_enabled, 1);
     assert_eq!(records.url_remap_pristine_host_hdr, 0);
-    assert_eq!(storage.of_tier(Tier::Fast).count(), 1);
+    assert_eq!(storage.spans[0].tier, Some(Tier::Fast));
 }
 
 #[test]

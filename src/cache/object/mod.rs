@@ -10,5 +10,5 @@ mod writer;
 pub use answer::{BodyError, Miss, NewObject, NotStored, ObjectKind, PurgeError};
 pub use hit::{CopyRef, Hit};
 pub use reader::BodyReader;
-pub(super) use stored::{Home, Stored};
+pub(super) use stored::{Fragments, Home, Stored};
 pub use writer::ObjectWriter;

@@ -114,11 +114,8 @@ impl BodyReader {
         let size = u64::from(fragments.bytes).max(1);
         let index = self.left.start / size;
         let offset = index * size;
-        let bytes = fragments
-            .stripe
-            .body_fragment(fragments.object_id, index)
-            .await
-            .map_err(|miss| BodyError::at(offset, miss))?;
+        let read = fragments.read(index).await;
+        let bytes = read.map_err(|miss| BodyError::at(offset, miss))?;
         let whole = size.min(self.stored.body_len - offset);
         if len(&bytes) != whole {
             return Err(BodyError::Missing { offset });

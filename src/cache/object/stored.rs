@@ -1,6 +1,6 @@
 //! An object in memory: what the RAM cache holds and every hit points at.
 
-use super::answer::ObjectKind;
+use super::answer::{Miss, ObjectKind};
 use crate::cache::CacheKey;
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::object::{HeadKind, ObjectContent, body_key};
@@ -37,6 +37,8 @@ pub(in crate::cache) struct Stored {
 #[derive(Clone, Debug)]
 pub(in crate::cache) struct Fragments {
     pub(in crate::cache) stripe: Arc<LiveStripe>,
+    /// A stripe of the other tier that may hold the same fragments.
+    pub(in crate::cache) spare: Option<Arc<LiveStripe>>,
     pub(in crate::cache) object_id: u128,
     /// Bytes of each but the last.
     pub(in crate::cache) bytes: u32,
@@ -141,6 +143,7 @@ impl Stored {
             chunks: inline.then(|| Box::from([body])),
             fragments: (!inline).then(|| Fragments {
                 stripe: Arc::clone(stripe),
+                spare: None,
                 object_id: content.object_id,
                 bytes: content.fragment_bytes,
             }),
@@ -153,6 +156,30 @@ impl Stored {
 }
 
 impl Fragments {
+    /// The same body's fragments on another stripe.
+    pub(in crate::cache) fn on(&self, stripe: &Arc<LiveStripe>) -> Self {
+        Self {
+            stripe: Arc::clone(stripe),
+            spare: None,
+            ..*self
+        }
+    }
+
+    /// Fragment `index`, from whichever stripe has it.
+    ///
+    /// # Errors
+    /// Why the first stripe has not, if none has.
+    pub(in crate::cache) async fn read(&self, index: u64) -> Result<Bytes, Miss> {
+        let read = self.stripe.body_fragment(self.object_id, index).await;
+        match (read, &self.spare) {
+            (Err(miss), Some(spare)) => {
+                let other = spare.body_fragment(self.object_id, index).await;
+                other.map_err(|_| miss)
+            }
+            (read, _) => read,
+        }
+    }
+
     /// How many hold a body of `body_len` bytes.
     pub(in crate::cache) fn count(&self, body_len: u64) -> u64 {
         body_len.div_ceil(u64::from(self.bytes).max(1))

@@ -9,6 +9,7 @@ use crate::cache::format::fragment::FragmentKind;
 use crate::cache::format::object::body_key;
 use crate::cache::store::Cache;
 use crate::cache::stripe::NewFragment;
+use crate::cache::tier::WriteCause;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -132,6 +133,7 @@ impl ObjectWriter {
             let owner = self.cache.owner(&self.object.key)?;
             self.fragments = owner.map(|stripe| Fragments {
                 stripe,
+                spare: None,
                 object_id: system_u128(),
                 bytes: self.cache.fragment_bytes(),
             });
@@ -139,14 +141,15 @@ impl ObjectWriter {
         let Some(fragments) = &self.fragments else {
             return Ok(());
         };
-        fragments.stripe.append(&NewFragment {
+        let new = NewFragment {
             key_hash: body_key(fragments.object_id, self.appended),
             kind: FragmentKind::Body,
             meta: &[],
             body: std::slice::from_ref(piece),
             keep: &[],
             copy_of: None,
-        })?;
+        };
+        fragments.stripe.append(&new, WriteCause::Fill)?;
         self.appended += 1;
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
 use crate::cache::invalidation::StateError;
 use crate::cache::options::{CacheOptions, SpanOptions};
 use crate::cache::span::{self, Intent, SpanError};
+use crate::cache::tier::SpanTier;
 use crate::cache::volume::LiveSpan;
 use crate::metrics::Metric;
 use std::path::{Path, PathBuf};
@@ -145,6 +146,26 @@ impl Cache {
         set(Metric::CacheSpanFailing, failing);
         set(Metric::CacheBytesTotal, total);
         set(Metric::CacheBytesUsed, used);
+        self.publish_wear();
+    }
+
+    /// The gauges of what is written to the fast tier: of the span that has
+    /// the least left.
+    fn publish_wear(&self) {
+        let tier = self.live.load().tier;
+        let now = self.clock.mono();
+        let mut fast = live_spans(&self.spans.lock());
+        fast.retain(|span| span.tier == SpanTier::Fast && span.is_online());
+        let left = fast.iter().filter_map(|span| span.budget().left(now));
+        let left = left.min().unwrap_or(0);
+        self.counters.set(Metric::TierFastBudgetLeft, left);
+        let endurance = Some(tier.fast_endurance).filter(|bytes| *bytes > 0);
+        let days = endurance.and_then(|bytes| {
+            let spans = fast.iter();
+            spans.filter_map(|span| span.days_to(bytes, now)).min()
+        });
+        self.counters
+            .set(Metric::TierFastEnduranceDays, days.unwrap_or(0));
     }
 
     /// Takes a span out of use, written out first, and keeps it so over

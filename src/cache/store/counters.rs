@@ -1,6 +1,6 @@
 //! The cache's counters: several sets of cells, so that threads don't share.
 
-use crate::cache::object::{NotStored, ObjectKind};
+use crate::cache::object::{Hit, NotStored, ObjectKind};
 use crate::cache::tier::Tier;
 use crate::metrics::{Cells, Metric, Registry};
 use std::sync::Arc;
@@ -45,14 +45,16 @@ impl Counters {
 
     /// Counts a read by where its head came from: objects once in the sum and
     /// once in their tier, markers nowhere.
-    pub(in crate::cache) fn read(&self, tier: Tier, kind: ObjectKind) {
+    pub(in crate::cache) fn read(&self, hit: &Hit) {
         let cells = self.mine();
-        if tier == Tier::Ram {
+        if hit.tier == Tier::Ram {
             cells.add(Metric::CacheRamCacheHits, 1);
         }
-        if kind == ObjectKind::Object {
+        if hit.kind == ObjectKind::Object {
+            let head = u64::try_from(hit.meta.len()).unwrap_or(u64::MAX);
             cells.add(Metric::CacheReadSuccess, 1);
-            cells.add(tier.read_success(), 1);
+            cells.add(hit.tier.read_success(), 1);
+            cells.add(hit.tier.read_bytes(), head.saturating_add(hit.body_len));
         }
     }
 

@@ -15,6 +15,9 @@ impl Cache {
         if !self.options.spans.is_empty() && self.volume.is_empty() {
             return Err(Miss::NoSpan);
         }
+        if let Some(hit) = self.deferred_hit(key) {
+            return Ok(hit);
+        }
         let mut doubtful = None;
         let holders = self.volume.holders(key.place());
         for stripe in holders.iter() {
@@ -30,7 +33,16 @@ impl Cache {
                 }
             }
         }
-        doubtful.ok_or(reason)
+        // An update may have taken it from there meanwhile.
+        let newer = self.deferred_hit(key);
+        newer.or(doubtful).ok_or(reason)
+    }
+
+    /// The newest copy, while its head waits for its place.
+    fn deferred_hit(&self, key: &CacheKey) -> Option<Hit> {
+        let deferred = self.deferred.get(key.hash())?;
+        let tier = deferred.target.tier();
+        (deferred.stored.key == *key).then(|| Hit::of(deferred.stored, tier))
     }
 
     /// Frees the heads under `hash` whose fills began before `epoch`, wherever
@@ -57,7 +69,7 @@ impl Cache {
             let stored = Stored::from_fragment(located, key, stripe)?;
             Some((stored, suspect))
         };
-        let (stored, suspect) = stripe.find(key.hash(), accept).await?;
+        let (mut stored, suspect) = stripe.find(key.hash(), accept).await?;
         if self.rules.kills(key.hash(), stored.epoch) {
             if let Some(home) = &stored.home {
                 stripe.free_entry(key.hash(), home.entry);
@@ -68,6 +80,9 @@ impl Cache {
             && !fragments.complete(stored.body_len)
         {
             return Err(Miss::Overtaken);
+        }
+        if let Some(fragments) = &mut stored.fragments {
+            fragments.spare = self.volume.owner(stripe.other_tier(), key.place());
         }
         let stored = Arc::new(stored);
         if !suspect && let Some(chunks) = &stored.chunks {

@@ -1,12 +1,14 @@
 //! Changing what a key has: stores, refreshes, invalidations.
 
 use super::Cache;
+use super::deferred::Deferred;
 use crate::cache::CacheKey;
 use crate::cache::format::fragment::FragmentKind;
-use crate::cache::object::{CopyRef, Home, NewObject, NotStored, Stored};
+use crate::cache::object::{CopyRef, Fragments, Home, NewObject, NotStored, Stored};
 use crate::cache::ram::Admission;
 use crate::cache::stripe::NewFragment;
-use crate::cache::volume::{LiveStripe, Written};
+use crate::cache::tier::{SpanTier, WriteCause};
+use crate::cache::volume::{Holders, LiveStripe, Written};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -14,15 +16,6 @@ use std::sync::Arc;
 const HEAD_MAX: usize = 250 << 10;
 /// The largest part of a log that one object may take, as a divisor.
 const LOG_SHARE: u64 = 2;
-
-/// A head that waits until older copies on other stripes are gone for good:
-/// its batch must not be written before theirs.
-#[derive(Debug)]
-pub(super) struct Deferred {
-    stored: Arc<Stored>,
-    target: Arc<LiveStripe>,
-    waits: Vec<Written>,
-}
 
 /// What an invalidation took away.
 #[derive(Debug)]
@@ -108,11 +101,31 @@ impl Cache {
         if !home.stripe.holds(hash, home.entry) {
             return Err(NotStored::Replaced);
         }
-        self.place(
-            old.with_meta(meta, epoch),
-            Arc::clone(&home.stripe),
-            Some(home),
-        )
+        let newer = old.with_meta(meta, epoch);
+        match self.lower_home(old, home) {
+            Some((target, fragments)) => self.place(Stored { fragments, ..newer }, target, None),
+            None => self.place(newer, Arc::clone(&home.stripe), Some(home)),
+        }
+    }
+
+    /// Where the newer head of an object of the fast tier goes: to the capacity
+    /// tier like every fill, if the body is there or at hand. What is hot comes
+    /// back by promotion, and losing the fast tier loses nothing else.
+    fn lower_home(
+        &self,
+        old: &Stored,
+        home: &Home,
+    ) -> Option<(Arc<LiveStripe>, Option<Fragments>)> {
+        let by_record = self.live.load().tier.fills == SpanTier::Fast;
+        if by_record || !home.stripe.is_fast() {
+            return None;
+        }
+        let owner = self.volume.owner(SpanTier::Capacity, old.key.place())?;
+        let fragments = old.fragments.as_ref().map(|body| body.on(&owner));
+        let complete = fragments
+            .as_ref()
+            .is_none_or(|body| body.complete(old.body_len));
+        (complete && owner.is_loaded()).then_some((owner, fragments))
     }
 
     /// Takes a key out of every tier.
@@ -120,7 +133,7 @@ impl Cache {
         let hash = key.hash();
         let _slot = self.slots.lock(hash);
         let epoch = self.rules.add(hash);
-        self.deferred.lock().remove(&hash);
+        self.deferred.remove(hash);
         let in_ram = self.ram.remove(hash).is_some();
         let holders = self.volume.holders(key.place());
         let waits: Vec<Written> = holders.iter().filter_map(|s| s.free(hash)).collect();
@@ -135,22 +148,18 @@ impl Cache {
     /// Gives the heads a place that have waited for it long enough; whether
     /// there were any.
     pub(super) fn place_deferred(&self) -> bool {
-        let ready: Vec<u128> = {
-            let deferred = self.deferred.lock();
-            let done = |d: &Deferred| d.waits.iter().all(Written::is_done);
-            let ready = deferred.iter().filter(|(_, d)| done(d));
-            ready.map(|(hash, _)| *hash).collect()
-        };
+        let ready = self.deferred.ready();
         let any = !ready.is_empty();
         for hash in ready {
             let _slot = self.slots.lock(hash);
-            let Some(deferred) = self.deferred.lock().remove(&hash) else {
+            // It may have been replaced by one that must wait longer.
+            let Some(deferred) = self.deferred.get(hash).filter(Deferred::is_ready) else {
                 continue;
             };
             let held = self.ram.peek(hash);
             let in_ram = held.is_some_and(|held| Arc::ptr_eq(&held, &deferred.stored));
             let stored = deferred.stored.with_home(None);
-            match append(&stored, &deferred.target, None) {
+            match append(&stored, &deferred.target, None, WriteCause::Fill) {
                 Ok(home) if in_ram => {
                     self.ram
                         .insert(hash, Arc::new(stored.with_home(Some(home))));
@@ -158,6 +167,7 @@ impl Cache {
                 Ok(_) => {}
                 Err(no) => tracing::debug!(%no, "a deferred head got no place"),
             }
+            self.deferred.remove(hash);
         }
         any
     }
@@ -180,17 +190,14 @@ impl Cache {
         if stored.body_len > target.log_bytes() / LOG_SHARE {
             return Err(NotStored::TooLarge);
         }
-        self.deferred.lock().remove(&hash);
+        self.deferred.remove(hash);
         let holders = self.volume.holders(stored.key.place());
-        let others = holders.iter().filter(|other| !Arc::ptr_eq(other, &target));
-        let mut waits: Vec<Written> = others.filter_map(|other| other.free(hash)).collect();
-        waits.retain(|wait| !wait.is_done());
-        if !waits.is_empty() {
-            let stored = Arc::new(stored);
-            self.defer(hash, &stored, target, waits);
-            return self.admit_or_drop(hash, stored);
+        let mut others = holders.iter().filter(|other| !Arc::ptr_eq(other, &target));
+        if others.any(|other| other.may_hold(hash)) {
+            return self.defer(Arc::new(stored), target, &holders);
         }
-        let home = append(&stored, &target, copy_of).inspect_err(|_| {
+        let cause = copy_of.map_or(WriteCause::Fill, |_| WriteCause::Refresh);
+        let home = append(&stored, &target, copy_of, cause).inspect_err(|_| {
             // What a new object was to replace is not what the origin says
             // any more; a copy that only was to get a newer head still is.
             if copy_of.is_none() {
@@ -201,23 +208,27 @@ impl Cache {
         self.admit_or_drop(hash, Arc::new(stored.with_home(Some(home))))
     }
 
+    /// Takes away what all holders have of the key, and lets the head wait until
+    /// the others have written that down.
     fn defer(
         &self,
-        hash: u128,
-        stored: &Arc<Stored>,
+        stored: Arc<Stored>,
         target: Arc<LiveStripe>,
-        waits: Vec<Written>,
-    ) {
-        target.free(hash);
-        for wait in &waits {
-            wait.hurry();
+        holders: &Holders,
+    ) -> Result<(), NotStored> {
+        let hash = stored.key.hash();
+        // Readers find the newer head here before they miss the older ones.
+        let waits = self.deferred.insert(hash, Arc::clone(&stored), &target);
+        let freed = holders.iter().filter_map(|holder| holder.free(hash));
+        let mut freed: Vec<Written> = freed.collect();
+        freed.retain(|wait| !Arc::ptr_eq(&wait.stripe, &target));
+        freed.iter().for_each(Written::hurry);
+        if !waits {
+            self.ram.remove(hash);
+            return Err(NotStored::Backlog);
         }
-        let deferred = Deferred {
-            stored: Arc::clone(stored),
-            target,
-            waits,
-        };
-        self.deferred.lock().insert(hash, deferred);
+        self.deferred.wait_for(hash, freed);
+        self.admit_or_drop(hash, stored)
     }
 
     /// RAM takes the object if it wants it; what it held before is gone.
@@ -241,10 +252,11 @@ impl Cache {
 }
 
 /// Appends the head, with the body if that is not in fragments.
-fn append(
+pub(super) fn append(
     stored: &Stored,
     target: &Arc<LiveStripe>,
     copy_of: Option<&Home>,
+    cause: WriteCause,
 ) -> Result<Home, NotStored> {
     let content = stored.content().ok_or(NotStored::MetaTooLong)?;
     let body = match (&stored.fragments, &stored.chunks) {
@@ -252,14 +264,15 @@ fn append(
         (None, None) => return Err(NotStored::Replaced),
         (Some(_), _) => &[],
     };
-    let appended = target.append(&NewFragment {
+    let new = NewFragment {
         key_hash: stored.key.hash(),
         kind: FragmentKind::Head,
         meta: &content,
         body,
         keep: &[],
         copy_of: copy_of.map(|home| home.entry),
-    })?;
+    };
+    let appended = target.append(&new, cause)?;
     Ok(Home {
         stripe: Arc::clone(target),
         entry: appended.place.entry,

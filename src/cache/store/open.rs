@@ -1,6 +1,8 @@
 //! Opening: from configured spans to stripes in use.
 
 use super::counters::Counters;
+use super::deferred::DeferredHeads;
+use super::mover::Mover;
 use super::slots::Slots;
 use super::thread::{self, CacheThread};
 use super::{Cache, State};
@@ -13,13 +15,11 @@ use crate::cache::options::{AioMode, CacheOptions, LiveOptions, SpanOptions};
 use crate::cache::ram::RamCache;
 use crate::cache::span::{self, Intent, Span, SpanError};
 use crate::cache::stripe::{StripeIdentity, StripeOptions};
-use crate::cache::tier::SpanTier;
 use crate::cache::volume::{LiveSpan, LiveStripe, StripeSeed, Volume};
 use crate::device::{OpenRequest, OpenedDevice};
 use crate::metrics::Registry;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The RAM cache's size when nobody sets it and there is no directory to
@@ -99,7 +99,6 @@ pub(super) fn open_over(
     };
     let (entries, reports) = open_spans(&shared, devices);
     let live = live_spans(&entries);
-    warn_of_tiers(&live);
     let volume = Volume::over(&live);
     let live_options = options.live();
     let ram_automatic = automatic_ram(&options, &volume);
@@ -110,7 +109,8 @@ pub(super) fn open_over(
         rules: Rules::new(state.epoch, &unfinished),
         slots: Slots::new(),
         thread: CacheThread::start(me.clone(), state.clone(), &unfinished),
-        deferred: Mutex::new(HashMap::new()),
+        deferred: DeferredHeads::default(),
+        mover: Mover::start(me.clone()),
         spans: Mutex::new(entries),
         counters,
         volume,
@@ -199,7 +199,8 @@ pub(super) fn put_in_use(
     options: &SpanOptions,
     last_run: u64,
 ) -> Arc<LiveSpan> {
-    let live = Arc::new(LiveSpan::new(span, options, shared.live.max_disk_errors));
+    let now = shared.clock.mono();
+    let live = Arc::new(LiveSpan::new(span, options, &shared.live, now));
     let offline = shared.state.is_offline(live.uuid).unwrap_or(false);
     if offline {
         live.go_offline();
@@ -255,7 +256,7 @@ impl Cache {
             .set_size(live.ram_size.unwrap_or(self.ram_automatic));
         self.ram.set_cutoff(live.ram_cutoff);
         for span in live_spans(&self.spans.lock()) {
-            span.set_errors_max(live.max_disk_errors);
+            span.configure(&live, self.clock.mono());
             for stripe in span.stripes() {
                 stripe.configure(backlog(&live), live.dir_sync_frequency);
             }
@@ -271,15 +272,5 @@ fn automatic_ram(options: &CacheOptions, volume: &Volume) -> u64 {
     match bytes / average * SLOT_BYTES * RAM_BY_DIRECTORY {
         0 => RAM_ALONE,
         size => size.max(RAM_LEAST),
-    }
-}
-
-fn warn_of_tiers(spans: &[Arc<LiveSpan>]) {
-    let has = |tier: SpanTier| spans.iter().any(|span| span.tier == tier);
-    if has(SpanTier::Fast) && has(SpanTier::Capacity) {
-        tracing::warn!(
-            "spans of both tiers: fills go to the capacity tier, and nothing is \
-             promoted to the fast tier yet; what it holds is still served"
-        );
     }
 }

@@ -123,6 +123,7 @@ impl LiveStripe {
     }
 
     fn count(&self, cause: Cause, outcome: Outcome, completion: &Completion) {
+        self.note_written(cause, completion.written);
         match cause {
             Cause::Batch => {
                 self.counters

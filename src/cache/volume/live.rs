@@ -1,6 +1,7 @@
 //! A stripe in use: lookups and reads by any thread, writes under its lock.
 
 use super::span::LiveSpan;
+use super::wear::Wear;
 use crate::base::aligned::AlignedBuf;
 use crate::base::clock::{Clock, MonoTime};
 use crate::base::size::{round_down, round_up};
@@ -14,7 +15,7 @@ use crate::cache::object::{Miss, NotStored};
 use crate::cache::placement::Candidate;
 use crate::cache::store::Counters;
 use crate::cache::stripe::{Appended, NewFragment, Refused, Stripe};
-use crate::cache::tier::Tier;
+use crate::cache::tier::{SpanTier, Tier, WriteCause};
 use crate::device::{DeviceError, Request};
 use crate::metrics::Metric;
 use bytes::Bytes;
@@ -45,6 +46,7 @@ pub(in crate::cache) struct LiveStripe {
     pub(super) sync_since: Mutex<Option<MonoTime>>,
     /// Turns of the log that were counted.
     pub(super) turns: AtomicU64,
+    pub(super) wear: Wear,
 }
 
 /// The stripe itself, once it is known.
@@ -120,6 +122,7 @@ impl LiveStripe {
             configured: Mutex::default(),
             sync_since: Mutex::default(),
             turns: AtomicU64::new(0),
+            wear: Wear::default(),
         })
     }
 
@@ -147,6 +150,34 @@ impl LiveStripe {
     /// The tier that its reads count for.
     pub(in crate::cache) fn tier(&self) -> Tier {
         self.span.tier.into()
+    }
+
+    /// The tier that it does not belong to.
+    pub(in crate::cache) fn other_tier(&self) -> SpanTier {
+        match self.span.tier {
+            SpanTier::Fast => SpanTier::Capacity,
+            SpanTier::Capacity => SpanTier::Fast,
+        }
+    }
+
+    /// Whether it is of the fast tier.
+    pub(in crate::cache) fn is_fast(&self) -> bool {
+        self.span.tier == SpanTier::Fast
+    }
+
+    /// Takes `bytes` of what may be written to the span, if they are left.
+    pub(in crate::cache) fn take_budget(&self, bytes: u64) -> bool {
+        self.span.budget().take(self.now(), bytes)
+    }
+
+    /// Gives back bytes that were taken and not written.
+    pub(in crate::cache) fn return_budget(&self, bytes: u64) {
+        self.span.budget().give_back(bytes);
+    }
+
+    /// Whether anything is left of what may be written to the span.
+    pub(in crate::cache) fn has_budget(&self) -> bool {
+        self.span.budget().has_room(self.now())
     }
 
     /// Whether its span is in use.
@@ -191,6 +222,22 @@ impl LiveStripe {
     pub(in crate::cache) fn may_hold(&self, key: u128) -> bool {
         let core = self.core.get();
         core.is_some_and(|core| !core.directory.lookup(key).is_empty())
+    }
+
+    /// Whether the directory has such an entry that is in no doubt.
+    pub(in crate::cache) fn may_hold_sure(&self, key: u128) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| core.directory.lookup(key).any(|place| !place.suspect))
+    }
+
+    /// Whether this very entry is there and its fragment is on the device.
+    pub(in crate::cache) fn holds_written(&self, key: u128, entry: DirEntry) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| {
+            let mut places = core.directory.lookup(key);
+            let place = places.find(|place| place.entry.same_place(entry));
+            place.is_some_and(|place| !core.directory.is_buffered(&place))
+        })
     }
 
     /// Whether this very entry is still there.
@@ -239,13 +286,14 @@ impl LiveStripe {
         self.find(key, |located| Some(located.fragment.body)).await
     }
 
-    /// Takes a fragment into the log.
+    /// Takes a fragment into the log; it is counted under `cause`.
     ///
     /// # Errors
     /// Why it is not taken.
     pub(in crate::cache) fn append(
         self: &Arc<Self>,
         new: &NewFragment<'_>,
+        cause: WriteCause,
     ) -> Result<Appended, NotStored> {
         let core = self.core.get().ok_or(NotStored::NotReady)?;
         if !self.is_online() {
@@ -253,6 +301,9 @@ impl LiveStripe {
         }
         let now = self.now();
         let appended = core.stripe.lock().append(now, new);
+        if appended.is_ok() {
+            self.note_append(new, cause);
+        }
         self.drive();
         appended.map_err(not_stored)
     }

@@ -1,12 +1,13 @@
 //! A span in use: its device, its errors, its stripes.
 
 use super::live::LiveStripe;
+use crate::base::clock::MonoTime;
 use crate::cache::inspect::{SpanState, SpanStatus, StripeStatus};
-use crate::cache::options::SpanOptions;
+use crate::cache::options::{LiveOptions, SpanOptions};
 use crate::cache::span::Span;
-use crate::cache::tier::SpanTier;
+use crate::cache::tier::{SpanTier, WriteBudget};
 use crate::device::{Device, DeviceError, Request};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +30,11 @@ pub(in crate::cache) struct LiveSpan {
     offline: AtomicBool,
     errors: AtomicU64,
     errors_max: AtomicU64,
+    /// What may be written to a span of the fast tier.
+    budget: Mutex<WriteBudget>,
+    /// Bytes written since it was opened.
+    written: AtomicU64,
+    opened: MonoTime,
 }
 
 impl fmt::Debug for LiveSpan {
@@ -40,8 +46,15 @@ impl fmt::Debug for LiveSpan {
 }
 
 impl LiveSpan {
-    /// `span` in use, to go offline at `errors_max` I/O errors (0: never).
-    pub(in crate::cache) fn new(span: &Span, options: &SpanOptions, errors_max: u32) -> Self {
+    /// `span` in use from `now` on, as `live` says.
+    pub(in crate::cache) fn new(
+        span: &Span,
+        options: &SpanOptions,
+        live: &LiveOptions,
+        now: MonoTime,
+    ) -> Self {
+        let tier = &live.tier;
+        let budget = WriteBudget::new(now, tier.fast_write_budget, tier.burst());
         Self {
             options: options.clone(),
             uuid: span.content.uuid,
@@ -52,13 +65,41 @@ impl LiveSpan {
             stripes: Mutex::default(),
             offline: AtomicBool::new(false),
             errors: AtomicU64::new(0),
-            errors_max: AtomicU64::new(errors_max.into()),
+            errors_max: AtomicU64::new(live.max_disk_errors.into()),
+            budget: Mutex::new(budget),
+            written: AtomicU64::new(0),
+            opened: now,
         }
     }
 
-    /// Another number of I/O errors to go offline at.
-    pub(in crate::cache) fn set_errors_max(&self, errors_max: u32) {
-        self.errors_max.store(errors_max.into(), Ordering::Relaxed);
+    /// Other limits from `now` on: of errors to go offline at, and of bytes to
+    /// write.
+    pub(in crate::cache) fn configure(&self, live: &LiveOptions, now: MonoTime) {
+        let errors = u64::from(live.max_disk_errors);
+        self.errors_max.store(errors, Ordering::Relaxed);
+        let tier = &live.tier;
+        let mut budget = self.budget.lock();
+        budget.configure(now, tier.fast_write_budget, tier.burst());
+    }
+
+    /// What may be written to it, if it is of the fast tier.
+    pub(in crate::cache) fn budget(&self) -> MutexGuard<'_, WriteBudget> {
+        self.budget.lock()
+    }
+
+    /// Notes that bytes were written.
+    pub(super) fn note_written(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whole days from its opening in which it writes `endurance` bytes, if it
+    /// goes on as it did until `now`; `None` while nothing was written.
+    pub(in crate::cache) fn days_to(&self, endurance: u64, now: MonoTime) -> Option<u64> {
+        let written = u128::from(self.written.load(Ordering::Relaxed));
+        let spent = now.since(self.opened).as_secs();
+        let seconds = u128::from(endurance) * u128::from(spent);
+        let days = seconds.checked_div(written)? / 86_400;
+        Some(u64::try_from(days).unwrap_or(u64::MAX))
     }
 
     /// The device, to start a request on; `None` once it is closed.
@@ -173,6 +214,7 @@ impl LiveSpan {
 mod tests {
     use super::*;
     use crate::base::clock::{Clock, ManualClock};
+    use crate::cache::options::CacheOptions;
     use crate::cache::span::{self, Intent};
     use crate::cache::store::Counters;
     use crate::device::{DeviceKind, MemDisk, OpenedDevice};
@@ -189,8 +231,9 @@ mod tests {
             rotational: None,
         };
         let span = span::open(&opened, &options, Intent::Use).unwrap();
-        let live = Arc::new(LiveSpan::new(&span, &options, 0));
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+        let limits = CacheOptions::default().live();
+        let live = Arc::new(LiveSpan::new(&span, &options, &limits, clock.mono()));
         let counters = Arc::new(Counters::new(&Registry::new()));
         let slot = &span.content.stripes[0];
         let unread = LiveStripe::new(&live, slot, &clock, &counters);

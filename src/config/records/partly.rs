@@ -23,6 +23,11 @@ static PARTLY: &[Partly] = &[
         instead: "disks are read and written by threads",
     },
     Partly {
+        name: "proxy.config.cache.interim.migrate_threshold",
+        unheeded: |value| int(value) > 255,
+        instead: "Strata acts as with 255",
+    },
+    Partly {
         name: "proxy.config.cache.target_fragment_size",
         unheeded: |value| int(value) > FRAGMENT_MAX,
         instead: "fragments hold at most 1835008 bytes",

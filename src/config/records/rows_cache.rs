@@ -42,7 +42,7 @@ cache_hit_evacuate_size_limit: int = 0, "proxy.config.cache.hit_evacuate_size_li
 /// File that assigns hosts to volumes.
 cache_hosting_filename: text = "hosting.config", "proxy.config.cache.hosting_filename", ANY, Reload, Global, Ignored;
 /// Reads from the capacity tier before an object is copied to the fast tier.
-cache_interim_migrate_threshold: int = 2, "proxy.config.cache.interim.migrate_threshold", between(0, 1_000_000), Reload, Global, Ignored;
+cache_interim_migrate_threshold: int = 2, "proxy.config.cache.interim.migrate_threshold", between(0, 1_000_000), Reload, Global, Honoured;
 /// Fast spans, separated by blanks, as ATS 4.2 names them; the same as lines of storage.config with `tier=fast`.
 cache_interim_storage: optional = NULL, "proxy.config.cache.interim.storage", ANY, Restart, Global, Honoured;
 /// File that says which client addresses may do what; another one is read at the next reload.

@@ -67,6 +67,14 @@ stop_shutdown_timeout: int = 10, "proxy.config.stop.shutdown_timeout", SECONDS, 
 strata_remap_host_regex: text = "anchored", "proxy.config.strata.remap.host_regex", one_of(&["anchored", "search"]), Reload, Global, Honoured;
 /// A rule's path: `segment` ends at a `/`, `byte` matches any longer path, as in ATS.
 strata_remap_path_prefix: text = "segment", "proxy.config.strata.remap.path_prefix", one_of(&["segment", "byte"]), Reload, Global, Honoured;
+/// Bytes that a fast span can take in its life (TBW), to project the days left; 0 is not known.
+strata_tier_fast_endurance: int = 0, "proxy.config.strata.tier.fast.endurance", at_least(0), Reload, Global, Honoured;
+/// Bytes that may be written to each fast span a day; copies beyond it are left out. 0 is no limit.
+strata_tier_fast_write_budget: int = 0, "proxy.config.strata.tier.fast.write_budget", at_least(0), Reload, Global, Honoured;
+/// Bytes of the write budget that may be written at once; 0 is an hour's share.
+strata_tier_fast_write_burst: int = 0, "proxy.config.strata.tier.fast.write_burst", at_least(0), Reload, Global, Honoured;
+/// The tier that stores go to when there are both; `fast` only while its write budget lasts.
+strata_tier_fills: text = "capacity", "proxy.config.strata.tier.fills", one_of(&["capacity", "fast"]), Reload, Global, Honoured;
 /// Threads for tasks that block.
 task_threads: int = 2, "proxy.config.task_threads", between(1, 4096), Restart, Global, Ignored;
 /// Filters of a rule: 0 in ATS 9's way, 1 in ATS 10's.

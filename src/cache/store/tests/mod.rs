@@ -3,6 +3,7 @@
 mod disk;
 mod faults;
 mod files;
+mod tiers;
 
 use super::*;
 use crate::base::clock::ManualClock;

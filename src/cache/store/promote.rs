@@ -1,0 +1,237 @@
+//! Copies of objects on another tier.
+//!
+//! A copy gets its place in the same hold of the key's slot in which the one
+//! that it was made from is seen to be there still, and only when that one's
+//! batch is written: a copy never outlives, over a crash, what it is a copy
+//! of.
+
+use super::Cache;
+use super::keep::append;
+use crate::cache::format::fragment::FragmentKind;
+use crate::cache::format::object::body_key;
+use crate::cache::object::{Fragments, Hit, Miss, NotStored, Stored};
+use crate::cache::stripe::NewFragment;
+use crate::cache::tier::{Sketch, SpanTier, Tier, WriteCause};
+use crate::cache::volume::{LiveStripe, log_bytes_of};
+use crate::metrics::Metric;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The largest part of a log that a copied object may take, as a divisor.
+const LOG_SHARE: u64 = 8;
+/// How often a copy waits for the write backlog to go down.
+const PATIENCE: u32 = 4;
+
+/// Why an object was not copied to another tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum NotMoved {
+    #[error("it is there already, or belongs nowhere on that tier")]
+    Needless,
+    #[error("the write budget is used up")]
+    Budget,
+    #[error("too many bytes wait to be written")]
+    Busy,
+    #[error("the copy at hand is gone or damaged")]
+    Gone,
+}
+
+impl NotMoved {
+    const fn metric(self) -> Option<Metric> {
+        match self {
+            Self::Needless => None,
+            Self::Budget => Some(Metric::TierRefusedBudget),
+            Self::Busy => Some(Metric::TierRefusedBusy),
+            Self::Gone => Some(Metric::TierRefusedGone),
+        }
+    }
+}
+
+impl From<NotStored> for NotMoved {
+    fn from(no: NotStored) -> Self {
+        match no {
+            NotStored::Backlog => Self::Busy,
+            NotStored::Replaced | NotStored::Invalidated => Self::Gone,
+            NotStored::TooLarge
+            | NotStored::FirstSight
+            | NotStored::MetaTooLong
+            | NotStored::WrongLength
+            | NotStored::NotReady
+            | NotStored::NoSpan
+            | NotStored::Aborted => Self::Needless,
+        }
+    }
+}
+
+/// A copy under way.
+struct Copying<'a> {
+    stored: &'a Stored,
+    target: &'a Arc<LiveStripe>,
+    cause: WriteCause,
+    /// Body fragments that have been copied.
+    fragments: u64,
+    /// Bytes that have been appended.
+    bytes: u64,
+}
+
+impl Cache {
+    /// Counts a read of a device; what came by often enough is copied to the
+    /// fast tier, later.
+    pub(super) fn note_read(&self, hit: &Hit) {
+        let stored = &hit.copy.0;
+        let (Some(home), false) = (&stored.home, hit.suspect) else {
+            return;
+        };
+        if hit.tier == Tier::Ram || !self.volume.has_both_tiers() {
+            return;
+        }
+        let hash = stored.key.hash();
+        let count = self.mover.count(hash, || self.fast_objects());
+        let after = self.live.load().tier.promote_after;
+        let often = u32::from(count) >= after.min(Sketch::MAX.into());
+        let movable = often && hit.tier == Tier::Capacity;
+        if movable && home.stripe.holds_written(hash, home.entry) && !self.mover.offer(stored) {
+            self.counters.add(Metric::TierRefusedBusy, 1);
+        }
+    }
+
+    /// Objects of average size that the fast tier has room for.
+    fn fast_objects(&self) -> u64 {
+        let stripes = self.volume.stripes();
+        let fast = stripes.iter().filter(|stripe| stripe.is_fast());
+        let bytes: u64 = fast.map(|stripe| stripe.log_bytes()).sum();
+        bytes / u64::from(self.options.min_average_object_size).max(512)
+    }
+
+    /// Copies an object of the capacity tier to the fast one, if that may be.
+    pub(super) async fn promote(&self, stored: &Stored) {
+        match self.try_promote(stored).await {
+            Ok(()) => self.counters.add(Metric::TierPromotions, 1),
+            Err(no) => {
+                tracing::debug!(%no, "not promoted");
+                let metric = no.metric();
+                metric.into_iter().for_each(|m| self.counters.add(m, 1));
+            }
+        }
+    }
+
+    async fn try_promote(&self, stored: &Stored) -> Result<(), NotMoved> {
+        let owner = self.volume.owner(SpanTier::Fast, stored.key.place());
+        let target = owner.ok_or(NotMoved::Needless)?;
+        let fits = stored.body_len <= target.log_bytes() / LOG_SHARE;
+        if !fits || target.may_hold_sure(stored.key.hash()) {
+            return Err(NotMoved::Needless);
+        }
+        let bytes = log_bytes(stored);
+        if !target.take_budget(bytes) {
+            return Err(NotMoved::Budget);
+        }
+        let mut copying = Copying {
+            stored,
+            target: &target,
+            cause: WriteCause::Promotion,
+            fragments: 0,
+            bytes: 0,
+        };
+        let copied = self.copy(&mut copying).await;
+        if copied.is_err() {
+            copying.abandon();
+        }
+        target.return_budget(bytes.saturating_sub(copying.bytes));
+        copied
+    }
+
+    /// The body's fragments one by one, then the head.
+    async fn copy(&self, copying: &mut Copying<'_>) -> Result<(), NotMoved> {
+        if let Some(from) = &copying.stored.fragments {
+            for index in 0..from.count(copying.stored.body_len) {
+                if self.mover.is_stopped() {
+                    return Err(NotMoved::Needless);
+                }
+                copying.copy_fragment(from, index).await?;
+            }
+        }
+        for _ in 0..PATIENCE {
+            match self.place_copy(copying) {
+                Err(NotMoved::Busy) => copying.target.flush().await,
+                placed => return placed,
+            }
+        }
+        Err(NotMoved::Busy)
+    }
+
+    /// Gives the copied head its place.
+    fn place_copy(&self, copying: &mut Copying<'_>) -> Result<(), NotMoved> {
+        let (stored, target) = (copying.stored, copying.target);
+        let hash = stored.key.hash();
+        let home = stored.home.as_ref().ok_or(NotMoved::Gone)?;
+        // Read before the check: what comes after it is newer than the copy.
+        let epoch = self.rules.epoch();
+        let _slot = self.slots.lock(hash);
+        let there = home.stripe.holds_written(hash, home.entry);
+        if !there || self.rules.kills(hash, stored.epoch) {
+            return Err(NotMoved::Gone);
+        }
+        let mut copy = stored.with_meta(stored.meta.clone(), epoch);
+        copy.fragments = stored.fragments.as_ref().map(|from| from.on(target));
+        append(&copy, target, None, copying.cause)?;
+        copying.bytes += head_bytes(stored);
+        Ok(())
+    }
+}
+
+impl Copying<'_> {
+    async fn copy_fragment(&mut self, from: &Fragments, index: u64) -> Result<(), NotMoved> {
+        let key = body_key(from.object_id, index);
+        let read = from.stripe.body_fragment(from.object_id, index).await;
+        let body = read.map_err(|_: Miss| NotMoved::Gone)?;
+        self.append(key, &body).await?;
+        self.bytes += log_bytes_of(0, body.len());
+        self.fragments += 1;
+        Ok(())
+    }
+
+    async fn append(&self, key_hash: u128, body: &Bytes) -> Result<(), NotMoved> {
+        let new = NewFragment {
+            key_hash,
+            kind: FragmentKind::Body,
+            meta: &[],
+            body: std::slice::from_ref(body),
+            keep: &[],
+            copy_of: None,
+        };
+        for _ in 0..PATIENCE {
+            match self.target.append(&new, self.cause) {
+                Err(NotStored::Backlog) => self.target.flush().await,
+                appended => return appended.map(drop).map_err(NotMoved::from),
+            }
+        }
+        Err(NotMoved::Busy)
+    }
+
+    /// Frees the fragments of a copy that got no head.
+    fn abandon(&self) {
+        if let Some(from) = &self.stored.fragments {
+            for index in 0..self.fragments {
+                self.target.free(body_key(from.object_id, index));
+            }
+        }
+    }
+}
+
+/// Bytes that a copy of an object takes in a log.
+fn log_bytes(stored: &Stored) -> u64 {
+    let Some(fragments) = &stored.fragments else {
+        return head_bytes(stored);
+    };
+    let size = usize::try_from(fragments.bytes).unwrap_or(usize::MAX);
+    let bodies = fragments.count(stored.body_len) * log_bytes_of(0, size);
+    head_bytes(stored).saturating_add(bodies)
+}
+
+/// Bytes that its head takes, with the body that is not in fragments.
+fn head_bytes(stored: &Stored) -> u64 {
+    let meta = stored.content().map_or(0, |content| content.len());
+    let inline = stored.fragments.is_none();
+    let chunks = stored.chunks.iter().flatten().filter(|_| inline);
+    log_bytes_of(meta, chunks.map(Bytes::len).sum())
+}
