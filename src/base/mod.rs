@@ -2,6 +2,7 @@
 
 pub mod aligned;
 pub mod clock;
+pub(crate) mod planted;
 pub mod prng;
 pub mod scheme;
 pub mod size;

@@ -29,3 +29,6 @@ pub use object::{
 pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions};
 pub use store::{Cache, SpanCommandError, SpanName, init_span};
 pub use tier::{SpanTier, Tier};
+
+#[cfg(test)]
+mod tests;

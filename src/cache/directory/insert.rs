@@ -5,6 +5,7 @@
 //! old one changes, with the page's counter raised in between.
 
 use super::{Directory, Home, LogShape};
+use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::dir_entry::DirEntry;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -83,14 +84,34 @@ impl Directory {
         self.free_where(home, |seen| seen.entry.same_place(entry))
     }
 
-    /// Puts an entry back that a row tells of, unless it is there already;
-    /// frees nothing of its tag, since rows tell of that too.
-    pub(crate) fn restore(&self, home: Home, entry: DirEntry) {
-        let there = self.seen(home).any(|seen| seen.entry.same_place(entry));
-        if !there {
-            self.mark_dirty(home.page);
-            self.place_new(home, entry, self.view());
+    /// Puts an entry back that a row tells of, unless it is there already, and
+    /// gives what is dropped for it: of one tag only the newest stays, since an
+    /// older one may be the same key's, in a page that could not be read when
+    /// it was replaced. If a newer one is there, the entry itself is dropped.
+    pub(crate) fn restore(&self, home: Home, entry: DirEntry) -> Vec<Removed> {
+        let mut dropped = Vec::new();
+        let view = self.view();
+        let position = view.log.position(entry, view.cursor);
+        if self.seen(home).any(|seen| seen.entry.same_place(entry)) {
+            return dropped;
         }
+        self.mark_dirty(home.page);
+        let twin =
+            |seen: &Seen<'_>| same_tag(seen, home, &[]) && !is_planted(Planted::TwinsRestored);
+        for seen in self.seen(home).filter(twin) {
+            if seen.position(view) > position {
+                return vec![Removed {
+                    page: home.page,
+                    bucket: home.buckets[0],
+                    entry,
+                    for_room: false,
+                }];
+            }
+            dropped.push(gone(home.page, &seen, false));
+            seen.set(DirEntry::FREE);
+        }
+        dropped.extend(self.place_new(home, entry, view));
+        dropped
     }
 
     fn free_where(&self, home: Home, wanted: impl Fn(&Seen<'_>) -> bool) -> Vec<Removed> {

@@ -151,7 +151,14 @@ impl Directory {
     /// bytes, and if it has none any more, read the device.
     #[must_use]
     pub fn is_buffered(&self, place: &Place) -> bool {
-        place.position >= self.written.load(Ordering::Acquire)
+        place.position >= self.written_position()
+    }
+
+    /// Where what is on the device, or has failed for good, ends: cycle × log
+    /// length + offset.
+    #[must_use]
+    pub fn written_position(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
     }
 
     /// The last batch that is on the device, or has failed for good.

@@ -5,6 +5,7 @@
 //! cycle, so none does.
 
 use super::Directory;
+use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::directory_page::PAGE_BUCKETS;
 use crate::cache::format::to_usize;
@@ -21,6 +22,9 @@ pub struct Hand {
 impl Hand {
     /// Moves on as the cursor did, by `bytes` of log, skipped ones counted.
     pub fn advance(&mut self, directory: &Directory, bytes: u64) {
+        if is_planted(Planted::HandStands) {
+            return;
+        }
         let buckets = u64::from(directory.pages()) * PAGE_BUCKETS;
         let step = u128::from(directory.log().bytes) * 8;
         self.owed += u128::from(bytes) * 9 * u128::from(buckets);

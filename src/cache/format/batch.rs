@@ -43,6 +43,7 @@ use super::{
     FORMAT_VERSION, FormatError, Record, Unverified, check_same, check_sum, crc, intact, low64,
     record, self_sum, to_u64, to_usize,
 };
+use crate::base::planted::{Planted, is_planted};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -270,15 +271,32 @@ impl Unverified<'_, BatchHeader> {
         at: ChainPoint,
         log_bytes: u64,
     ) -> Result<BatchContent, FormatError> {
+        let found = self.verify_at(uuid, at.position, log_bytes)?;
+        check_same("sequence", found.sequence, at.sequence)?;
+        if !is_planted(Planted::ChainUnchecked) {
+            check_same("previous", u64::from(found.previous), u64::from(at.link))?;
+        }
+        Ok(found)
+    }
+
+    /// The header, if these bytes are an intact one of the stripe `uuid` at
+    /// `position` in a log of `log_bytes`, whatever came before it.
+    ///
+    /// # Errors
+    /// By what disagrees; `Value` for lengths that no writer writes.
+    pub fn verify_at(
+        &self,
+        uuid: u128,
+        position: u64,
+        log_bytes: u64,
+    ) -> Result<BatchContent, FormatError> {
         let found = content(&intact(self, |_| 0)?.0);
-        let position = found
+        let own = found
             .cycle
             .saturating_mul(log_bytes)
             .saturating_add(found.offset);
         check_same("stripe", low64(found.uuid), low64(uuid))?;
-        check_same("position", position, at.position)?;
-        check_same("sequence", found.sequence, at.sequence)?;
-        check_same("previous", u64::from(found.previous), u64::from(at.link))?;
+        check_same("position", own, position)?;
         check_lengths(&found, log_bytes)?;
         Ok(found)
     }

@@ -4,6 +4,7 @@ use super::plan::{Action, Cause, Completion, Outcome, Plan, PlanId};
 use super::redo::{BlockStamp, SentBlock};
 use super::{State, Stripe};
 use crate::base::clock::MonoTime;
+use crate::base::planted::{Planted, is_planted};
 use crate::cache::directory::{Directory, Home};
 use crate::cache::format::batch::{Row, RowKind};
 use crate::cache::format::ring::RedoRow;
@@ -46,6 +47,8 @@ impl Stripe {
             .or_else(|| self.poll_batch(now))
             .or_else(|| self.poll_sync(now))
             .or_else(|| self.poll_close())
+            // The stop's own block may have no room without a sync.
+            .or_else(|| self.poll_sync(now))
     }
 
     /// Asks that all that was appended and freed so far be written without
@@ -100,9 +103,12 @@ impl Stripe {
     }
 
     /// The headers of a new stripe, which is nothing without them, or of one
-    /// that has just been recovered, which notes the run it takes part in.
+    /// that has just been recovered, which notes the run it takes part in: once
+    /// the ring has a block of that run, or has no room for one.
     fn poll_opening(&mut self) -> Option<Plan> {
-        if self.is_out(|job| matches!(job, Job::Opening)) {
+        let first_block = self.redo.forced && self.redo.has_room(&self.geometry);
+        let waits = first_block || self.redo.sent.is_some();
+        if waits || self.is_out(|job| matches!(job, Job::Opening)) {
             return None;
         }
         let slot = match self.opening.last()? {
@@ -181,9 +187,12 @@ impl Stripe {
         };
         let rows: Vec<RedoRow> = batch.rows.iter().map(redo_row).map(freed).collect();
         let puts = batch.rows.iter().filter(|row| row.kind == RowKind::Put);
+        let puts = puts.filter(|_| !is_planted(Planted::KeptAfterFailedFlush));
         let lost = puts.map(|row| free_row(&self.directory, row)).sum();
         self.redo.take(rows.into_iter(), batch.next);
-        self.redo.pass(batch.next);
+        if !is_planted(Planted::FailureUntold) {
+            self.redo.pass(batch.next);
+        }
         self.directory
             .set_written(batch.next.position, batch.sequence);
         Completion { written: 0, lost }
@@ -204,7 +213,12 @@ impl Stripe {
     }
 
     fn send_ring(&mut self, clean: bool) -> Option<Plan> {
-        if !self.redo.has_room(&self.geometry) {
+        let has_room = if clean {
+            self.redo.has_last_room(&self.geometry)
+        } else {
+            self.redo.has_room(&self.geometry)
+        };
+        if !has_room {
             // Only a sync makes room. It waits for the batches there are, and
             // they for a block that must go out first: then nothing helps.
             let batches = self.filling.is_some() || !self.sealed.is_empty();

@@ -4,6 +4,7 @@ use super::batch::{Filling, Stamp, put_bytes};
 use super::plan::{Appended, Freed, Refused};
 use super::{NewFragment, State, Stripe};
 use crate::base::clock::MonoTime;
+use crate::base::planted::{Planted, is_planted};
 use crate::cache::directory::{Home, Place, Removed};
 use crate::cache::format::batch::{BATCH_HEADER_BYTES, Row, RowKind};
 use crate::cache::format::dir_entry::{DirEntry, EntryParts};
@@ -48,7 +49,7 @@ impl Stripe {
             return Err(Refused::TooLarge);
         }
         let gone = |entry| !self.directory.holds(new.key_hash, entry);
-        if new.copy_of.is_some_and(gone) {
+        if new.copy_of.is_some_and(gone) && !is_planted(Planted::OldCopyTaken) {
             return Err(Refused::Superseded);
         }
         let ring_lags = self.redo.is_full(self.geometry.log_bytes())
@@ -67,7 +68,7 @@ impl Stripe {
             offset: position % log_bytes,
             tag: home.tag,
             size: length,
-            parity: (position / log_bytes) & 1 == 1,
+            parity: (position / log_bytes) & 1 == 1 || is_planted(Planted::ParityOfFirstCycle),
             head: new.kind == FragmentKind::Head,
             pinned: false,
         });
@@ -125,6 +126,9 @@ impl Stripe {
     }
 
     fn add_free_rows(&mut self, key_hash: u128, removed: &[Removed]) {
+        if is_planted(Planted::FreeRowsMissing) {
+            return;
+        }
         for gone in removed {
             self.add_row(Row {
                 kind: RowKind::Free,

@@ -101,14 +101,24 @@ impl Redo {
     /// Whether the next block fits without touching what a start needs. An
     /// eighth is kept for blocks that must go out.
     pub(super) fn has_room(&self, geometry: &Geometry) -> bool {
-        let length = ring_block_bytes(self.rows.len(), geometry.block());
-        let end = self.place(length, geometry) + length;
         let kept = if self.forced {
             0
         } else {
             geometry.ring_bytes() / 8
         };
-        end.saturating_sub(self.floor) + kept <= geometry.ring_bytes()
+        self.end_of_next(geometry) + kept <= geometry.ring_bytes()
+    }
+
+    /// Whether a block that must go out fits.
+    pub(super) fn has_last_room(&self, geometry: &Geometry) -> bool {
+        self.end_of_next(geometry) <= geometry.ring_bytes()
+    }
+
+    /// Bytes of the ring that are in use once the next block is there.
+    fn end_of_next(&self, geometry: &Geometry) -> u64 {
+        let length = ring_block_bytes(self.rows.len(), geometry.block());
+        let end = self.place(length, geometry) + length;
+        end.saturating_sub(self.floor)
     }
 
     /// Where a block of `length` bytes goes: it never crosses the ring's end.

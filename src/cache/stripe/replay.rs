@@ -1,6 +1,7 @@
 //! Rows read at a start, until the directory's pages are there.
 
-use crate::cache::directory::{Directory, Home, LogShape, is_ahead};
+use crate::base::planted::{Planted, is_planted};
+use crate::cache::directory::{Directory, Home, LogShape, Removed, is_ahead};
 use crate::cache::format::batch::{BatchContent, Row, RowKind};
 use crate::cache::format::directory_page::PAGE_BUCKETS;
 use crate::cache::format::ring::{RedoRow, RingContent};
@@ -49,28 +50,36 @@ impl Replay {
     }
 
     /// Brings the directory, whose pages are as the copy had them, up to now.
+    /// Gives the rows that tell of what found no room again: without them it
+    /// could be back at the next start, freed or replaced meanwhile.
     ///
     /// What counts for an entry is the last that was said of it. All that go,
     /// go first, so that none is pushed out by one that was there for a while.
-    pub(super) fn apply(self, directory: &Directory) {
+    pub(super) fn apply(self, directory: &Directory) -> Vec<RedoRow> {
         let rows = self.last_words(directory);
         for placed in rows.iter().filter(|p| p.row.kind == RowKind::Free) {
             directory.free_entry(home(&placed.row), placed.row.entry);
         }
+        let mut dropped = Vec::new();
         let (cursor, log) = (directory.cursor(), directory.log());
         for placed in rows.iter().rev().filter(|p| p.row.kind == RowKind::Put) {
             let kept = |at| is_ahead(at, cursor, log.bytes);
             if placed.position.is_some_and(kept) {
-                directory.restore(home(&placed.row), placed.row.entry);
+                dropped.extend(directory.restore(home(&placed.row), placed.row.entry));
             }
         }
+        dropped.iter().map(freed).collect()
     }
 
     /// The last row of each entry, newest first; rows of no page left out.
     fn last_words(self, directory: &Directory) -> Vec<Placed> {
         let mut seen = HashSet::new();
         let mut last = Vec::new();
-        for placed in self.rows.into_iter().rev() {
+        let mut rows = self.rows;
+        if !is_planted(Planted::RowsOutOfOrder) {
+            rows.reverse();
+        }
+        for placed in rows {
             let row = &placed.row;
             let known = row.page < directory.pages() && u64::from(row.bucket) < PAGE_BUCKETS;
             let entry = row.entry;
@@ -80,6 +89,15 @@ impl Replay {
             }
         }
         last
+    }
+}
+
+fn freed(gone: &Removed) -> RedoRow {
+    RedoRow {
+        kind: RowKind::Free,
+        page: gone.page,
+        bucket: gone.bucket,
+        entry: gone.entry,
     }
 }
 

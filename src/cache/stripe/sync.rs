@@ -16,6 +16,7 @@ use super::plan::{Action, Cause, Completion, Outcome, Plan};
 use super::{State, Stripe};
 use crate::base::aligned::AlignedBuf;
 use crate::base::clock::MonoTime;
+use crate::base::planted::{Planted, is_planted};
 use crate::cache::directory::Directory;
 use crate::cache::format::directory_page::{PageMark, PageName, encode_page_table};
 use crate::cache::format::stripe_header::{ChainPoint, GoodCopy, StripeContent};
@@ -125,12 +126,16 @@ impl Stripe {
                     Some(plan) => return Some(plan),
                     None => Step::Table,
                 },
-                Step::Log(sequence) if self.directory.written_sequence() < sequence => return None,
+                Step::Log(sequence) if self.must_wait(sequence) => return None,
                 Step::Log(_) => Step::FlushCopy,
                 Step::Table => return Some(self.table_plan(&run)),
                 Step::Header(slot) => {
                     self.set_sync(run.step, true);
                     return Some(self.header_plan(slot, Job::Sync));
+                }
+                Step::FlushCopy if is_planted(Planted::HeaderBeforeFlush) => {
+                    self.take_header(&run);
+                    Step::Header(0)
                 }
                 Step::FlushCopy | Step::FlushHeader(_) => {
                     self.set_sync(run.step, true);
@@ -141,20 +146,31 @@ impl Stripe {
         }
     }
 
+    /// Whether a batch that the pages may tell of is not written yet.
+    fn must_wait(&self, sequence: u64) -> bool {
+        let written = self.directory.written_sequence() >= sequence;
+        !written && !is_planted(Planted::SyncWaitsForNoBatch)
+    }
+
     fn sync_is_due(&self, now: MonoTime) -> bool {
         let ring = self.geometry.ring_bytes();
         let ring_fills = self.redo.used() >= ring / 4 * 3;
-        let grown = self.redo.covered.position - self.last_sync_position;
+        let covered = self.redo.covered.position;
+        let grown = covered.saturating_sub(self.last_sync_position);
         let log_grew = grown >= SYNC_GROWTH * self.geometry.directory_bytes();
         let rested = now.since(self.last_sync) >= self.options.sync_interval;
         let wanted = self.state == State::Open && (ring_fills || log_grew && rested);
-        self.opening.is_empty() && (self.sync_asked || wanted)
+        let is_over = self.state == State::Flushing;
+        self.opening.is_empty() && !is_over && (self.sync_asked || wanted)
     }
 
     fn begin_sync(&mut self, now: MonoTime) {
         self.sync_asked = false;
         self.last_sync = now;
         self.last_sync_position = self.redo.covered.position;
+        if is_planted(Planted::RingFreedTooEarly) {
+            self.redo.floor = self.redo.next.position;
+        }
         self.sync = Some(SyncRun {
             step: Step::Pages(0),
             waiting: false,
@@ -165,13 +181,14 @@ impl Stripe {
         });
     }
 
-    /// A stop waits for no sync, unless a header may be half-way.
+    /// A stop waits for no sync, unless a header may be half-way, or the ring
+    /// has no room for the stop's own block without it.
     fn drop_sync_at_close(&mut self) {
-        let asked = self.sync_asked || self.state != State::Closing;
+        let closing = self.state == State::Closing && self.redo.has_last_room(&self.geometry);
         let early = |run: &SyncRun| {
             !run.waiting && !matches!(run.step, Step::Header(_) | Step::FlushHeader(_))
         };
-        if !asked && self.sync.as_ref().is_some_and(early) {
+        if closing && self.sync.as_ref().is_some_and(early) {
             self.sync = None;
         }
     }
@@ -224,6 +241,11 @@ impl Stripe {
                 Completion::written(u64::from(end - first) * self.geometry.page_bytes())
             }
             Outcome::Failed => {
+                let end = if is_planted(Planted::FailedPageForgotten) {
+                    first
+                } else {
+                    end
+                };
                 for page in first..end {
                     self.directory.mark_page_dirty(page);
                 }
@@ -277,6 +299,11 @@ impl Stripe {
     }
 
     fn take_header(&mut self, run: &SyncRun) {
+        let (log, ring) = if is_planted(Planted::SyncPointTooLate) {
+            (self.redo.covered, self.redo.next)
+        } else {
+            (run.log, run.ring)
+        };
         self.header = StripeContent {
             generation: self.header.generation + 1,
             good: Some(GoodCopy {
@@ -284,8 +311,8 @@ impl Stripe {
                 table_checksum: self.table_checksum,
             }),
             sync_sequence: run.sequence,
-            log: run.log,
-            ring: run.ring,
+            log,
+            ring,
             ..self.header
         };
     }

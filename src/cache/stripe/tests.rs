@@ -6,7 +6,7 @@ use crate::cache::format::fragment::{Fragment, FragmentError};
 use std::time::Duration;
 
 mod faults;
-mod simulation;
+mod starts;
 
 /// A disk that does what it is told at once.
 pub(super) struct Disk {
@@ -106,10 +106,13 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let geometry = Geometry::new(LENGTH, 8000, 4096).unwrap();
+        Self::over(Geometry::new(LENGTH, 8000, 4096).unwrap())
+    }
+
+    fn over(geometry: Geometry) -> Self {
         let stripe = Stripe::format(identity(1), geometry, options());
         let mut rig = Self {
-            disk: Disk::new(LENGTH),
+            disk: Disk::new(geometry.length()),
             directory: stripe.directory(),
             stripe,
             now: MonoTime::default(),
@@ -165,7 +168,11 @@ impl Rig {
     /// Ends the process here and now, and starts it again.
     fn kill(&mut self) -> RecoveryReport {
         self.run += 1;
-        let (stripe, report) = recover_with(&self.disk, start(self.run)).unwrap();
+        let start = RecoveryStart {
+            length: self.stripe.geometry().length(),
+            ..start(self.run)
+        };
+        let (stripe, report) = recover_with(&self.disk, start).unwrap();
         self.directory = stripe.directory();
         self.stripe = stripe;
         report

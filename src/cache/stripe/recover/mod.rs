@@ -6,6 +6,7 @@
 //! payload is read. A read that failed counts as damaged bytes; nothing on a
 //! device makes a start fail but the loss of both headers.
 
+mod ahead;
 mod ring;
 mod walk;
 
@@ -16,6 +17,7 @@ use super::options::{StripeIdentity, StripeOptions};
 use super::redo::Redo;
 use super::replay::Replay;
 use super::{Parts, Stripe, log_shape};
+use crate::base::planted::{Planted, is_planted};
 use crate::base::size::{MIB, round_down};
 use crate::cache::directory::Directory;
 use crate::cache::format::Unverified;
@@ -25,6 +27,7 @@ use crate::cache::format::fragment::fragment_bytes;
 use crate::cache::format::ring::{RedoRow, RingBlock};
 use crate::cache::format::stripe_header::{ChainPoint, StripeContent, StripeHeader};
 use crate::cache::format::{to_u64, to_usize};
+use ahead::is_short;
 use std::collections::VecDeque;
 use walk::rows_range;
 
@@ -119,6 +122,8 @@ enum Phase {
     Ring(u64),
     Batch(ChainPoint),
     Rows(BatchContent),
+    /// What lies ahead of the log's end, from this position.
+    Ahead(u64),
     /// The directory's pages, from this one.
     Pages(u32),
     Done,
@@ -142,12 +147,18 @@ pub struct Recovery {
     /// Rows of walked batches: the ring does not have them.
     walked: Vec<RedoRow>,
     walked_bytes: u64,
+    /// Rows of what found no place in the directory again.
+    dropped: Vec<RedoRow>,
     replay: Replay,
     directory: Option<Directory>,
     run: u64,
+    /// The last run that wrote of the log, as far as it has been read.
+    log_run: u64,
     epoch: u64,
     suspect_below: u64,
     gap: bool,
+    /// What is older than now may have been replaced, and nothing says so.
+    doubt: bool,
     report: RecoveryReport,
     failed: Option<NotRecovered>,
 }
@@ -168,12 +179,15 @@ impl Recovery {
             covered: ChainPoint::default(),
             walked: Vec::new(),
             walked_bytes: 0,
+            dropped: Vec::new(),
             replay: Replay::default(),
             directory: None,
             run: 0,
+            log_run: 0,
             epoch: 0,
             suspect_below: 0,
             gap: false,
+            doubt: false,
             report: RecoveryReport::default(),
             failed: None,
         }
@@ -214,6 +228,10 @@ impl Recovery {
                 let (offset, length) = rows_range(&batch);
                 Some((geometry.log_offset() + offset, length))
             }
+            Phase::Ahead(position) => {
+                let (offset, length) = self.ahead_range(position, &geometry);
+                Some((geometry.log_offset() + offset, length))
+            }
             Phase::Pages(page) => {
                 let count = READ_PAGES.min(geometry.pages() - page);
                 let length = u64::from(count) * geometry.page_bytes();
@@ -231,12 +249,18 @@ impl Recovery {
     /// The bytes that `step` asked for; none of them if the read failed.
     pub fn complete(&mut self, bytes: &[u8]) {
         self.report.bytes_read += to_u64(bytes.len());
+        // What can't be read now may be there at the next start. A header is
+        // there twice, and either holds.
+        let is_header = matches!(self.phase, Phase::Header(_));
+        let is_unread = !is_header && is_short(bytes, self.wanted());
+        self.doubt |= is_unread && !is_planted(Planted::UnreadTrusted);
         match self.phase {
             Phase::Header(slot) => self.take_header(slot, bytes),
             Phase::Table => self.take_table(bytes),
             Phase::Ring(at) => self.take_ring(at, bytes),
             Phase::Batch(at) => self.take_batch(at, bytes),
             Phase::Rows(batch) => self.take_rows(&batch, bytes),
+            Phase::Ahead(position) => self.take_ahead(position, bytes),
             Phase::Pages(page) => self.take_pages(page, bytes),
             Phase::Done => {}
         }
@@ -307,6 +331,9 @@ impl Recovery {
     }
 
     fn first_page(&mut self) -> Phase {
+        if is_planted(Planted::PageAfterRows) {
+            self.all_pages_there();
+        }
         match self.header.and_then(|header| header.good) {
             Some(_) => Phase::Pages(0),
             None => self.all_pages_there(),
@@ -317,7 +344,7 @@ impl Recovery {
     /// flight may have left anything: the longest batch's room is skipped, so
     /// that no half of it is ever taken for what is written next.
     fn next_batch(&self, geometry: &Geometry) -> ChainPoint {
-        if self.report.clean {
+        if self.report.clean || is_planted(Planted::NoSkipAfterKill) {
             return self.log;
         }
         let log_bytes = geometry.log_bytes();
@@ -327,7 +354,9 @@ impl Recovery {
         let largest = to_u64(fragment_bytes(head, body));
         let least = u64::from(BATCH_HEADER_BYTES) + put_bytes(largest);
         let start = batch_start(self.log.position, log_bytes, least);
-        let skip = BATCH_MAX.max(u64::from(options.buffer_bytes));
+        // A log holds four full batches at least.
+        let longest = BATCH_MAX.max(u64::from(options.buffer_bytes));
+        let skip = longest.min(round_down(log_bytes / 4, u64::from(geometry.block())));
         let room = log_bytes - start % log_bytes;
         ChainPoint {
             position: start + skip.min(room),
@@ -367,7 +396,10 @@ impl Recovery {
     fn all_pages_there(&mut self) -> Phase {
         self.report.rows = to_u64(self.replay.len());
         if let Some(directory) = self.directory.as_ref() {
-            std::mem::take(&mut self.replay).apply(directory);
+            let dropped = std::mem::take(&mut self.replay).apply(directory);
+            if !is_planted(Planted::DroppedUntold) {
+                self.dropped = dropped;
+            }
         }
         Phase::Done
     }
@@ -390,10 +422,10 @@ impl Recovery {
         self.judge_absence(&header, chain.position);
         directory.set_suspect_below(self.suspect_below);
         let mut redo = Redo::new(self.ring_next, self.covered, header.ring.position);
-        if !self.report.clean || self.report.suspect {
-            redo.take(self.walked.into_iter(), self.log);
-            redo.pass(chain);
-        }
+        // Every run begins with a block of its own: older ones behind it are
+        // none of its past.
+        redo.take(self.walked.into_iter().chain(self.dropped), self.log);
+        redo.pass(chain);
         let parts = Parts {
             identity: self.start.identity,
             geometry,
@@ -417,8 +449,11 @@ impl Recovery {
     /// later epoch may hold what has been replaced or purged elsewhere.
     fn judge_absence(&mut self, header: &StripeContent, log_end: u64) {
         let start = &self.start;
+        if is_planted(Planted::AwayTrusted) {
+            return;
+        }
         let missed = self.run < start.last_run || self.epoch > start.identity.epoch;
-        if missed || header.instance != start.identity.instance {
+        if missed || self.doubt || header.instance != start.identity.instance {
             self.suspect_below = log_end;
             self.report.suspect = true;
         }

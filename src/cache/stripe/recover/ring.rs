@@ -29,8 +29,10 @@ impl RingReader<'_> {
         })
     }
 
-    /// Intact blocks behind `end`, where the chain broke off, by sequence.
-    pub(super) fn later(&self, end: ChainPoint) -> VecDeque<RingBlock> {
+    /// Intact blocks behind `end`, where the chain broke off, by sequence: those
+    /// of `run` and later ones, and what they follow upon. Others were
+    /// abandoned by a start that could not read them.
+    pub(super) fn later(&self, end: ChainPoint, run: u64) -> VecDeque<RingBlock> {
         let ring = to_u64(self.bytes.len()).max(1);
         let cycle = end.position / ring;
         let mut blocks: Vec<RingBlock> = (0..ring)
@@ -49,6 +51,18 @@ impl RingReader<'_> {
             .filter(|block| block.content.sequence > end.sequence)
             .collect();
         blocks.sort_by_key(|block| block.content.sequence);
-        blocks.into()
+        let mut kept: VecDeque<RingBlock> = VecDeque::new();
+        for block in blocks.into_iter().rev() {
+            let leads_on = kept.front().is_some_and(|next| follows(next, &block));
+            if block.content.run >= run || leads_on {
+                kept.push_front(block);
+            }
+        }
+        kept
     }
+}
+
+fn follows(next: &RingBlock, block: &RingBlock) -> bool {
+    let (link, sequence) = (block.next.link, block.next.sequence);
+    next.content.previous == link && next.content.sequence == sequence
 }

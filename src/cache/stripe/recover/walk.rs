@@ -2,6 +2,7 @@
 
 use super::ring::RingReader;
 use super::{LOOK, Phase, RING_READ, Recovery};
+use crate::base::planted::{Planted, is_planted};
 use crate::base::size::{round_down, round_up};
 use crate::cache::directory::LogShape;
 use crate::cache::format::Unverified;
@@ -40,7 +41,8 @@ impl Recovery {
         while let Some(block) = reader.next(self.ring_next) {
             self.use_block(&block, shape);
         }
-        self.later = reader.later(self.ring_next);
+        let opened = self.header.map_or(0, |header| header.run);
+        self.later = reader.later(self.ring_next, opened);
     }
 
     fn use_block(&mut self, block: &RingBlock, shape: LogShape) {
@@ -50,16 +52,21 @@ impl Recovery {
         self.log = content.log;
         self.covered = content.log;
         self.walked.clear();
+        // A later run has opened the stripe since, and may have been writing.
+        self.report.clean = content.clean && content.run >= self.run;
         self.run = self.run.max(content.run);
+        self.log_run = self.log_run.max(content.run);
         self.suspect_below = self.suspect_below.max(content.suspect_below);
-        self.report.clean = content.clean;
         self.report.ring_blocks += 1;
     }
 
     /// Goes on where the log has been read to: by ring blocks behind a damaged
     /// one as soon as they join, else by the next batch.
     fn walk_on(&mut self, geometry: &Geometry) -> Phase {
-        let joins = |block: &RingBlock, end| block.content.log_first <= end;
+        self.drop_outdated();
+        let joins = |block: &RingBlock, end| {
+            block.content.log_first <= end || is_planted(Planted::ReplayPastGap)
+        };
         while self
             .later
             .front()
@@ -68,6 +75,16 @@ impl Recovery {
             self.use_later(geometry);
         }
         Phase::Batch(self.log)
+    }
+
+    /// Blocks of a run before the last one that wrote of the log are what that
+    /// run could not read, and went on without.
+    fn drop_outdated(&mut self) {
+        let run = self.log_run;
+        let outdated = |block: &RingBlock| block.content.run < run;
+        while self.later.front().is_some_and(outdated) {
+            self.later.pop_front();
+        }
     }
 
     /// The next ring block behind a damaged one, unless the walk has gone over
@@ -91,9 +108,16 @@ impl Recovery {
         let uuid = self.start.identity.uuid;
         let found = Unverified::<BatchHeader>::new(bytes).verify(uuid, at, log_bytes);
         self.phase = match found {
-            Ok(batch) if self.walked_bytes <= log_bytes => Phase::Rows(batch),
+            // One of an earlier run is what a start in between has abandoned.
+            Ok(batch) if self.is_own(&batch) && self.walked_bytes <= log_bytes => {
+                Phase::Rows(batch)
+            }
             Ok(_) | Err(_) => self.no_batch(at, &geometry),
         };
+    }
+
+    fn is_own(&self, batch: &BatchContent) -> bool {
+        batch.run >= self.log_run || is_planted(Planted::ChainUnchecked)
     }
 
     /// No batch at `at`: the log may go on at its start in the next cycle.
@@ -111,14 +135,14 @@ impl Recovery {
     /// The log ends here, unless a ring block behind a damaged one tells that
     /// it went on: then rows are missing, and what is older is suspect.
     fn log_ends(&mut self, geometry: &Geometry) -> Phase {
+        self.drop_outdated();
         if let Some(block) = self.later.front() {
             self.suspect_below = self.suspect_below.max(block.content.log_first);
             self.report.suspect = true;
             self.use_later(geometry);
             return self.walk_on(geometry);
         }
-        self.make_directory(geometry);
-        self.first_page()
+        self.look_ahead(geometry)
     }
 
     pub(super) fn take_rows(&mut self, batch: &BatchContent, bytes: &[u8]) {
@@ -153,6 +177,7 @@ impl Recovery {
             link: batch.link,
         };
         self.run = self.run.max(batch.run);
+        self.log_run = self.log_run.max(batch.run);
         self.epoch = self.epoch.max(batch.epoch);
         self.walked_bytes += u64::from(batch.length);
         self.report.batches_walked += 1;

@@ -1,0 +1,98 @@
+//! A look ahead of the log's end: did it go on behind a batch that is lost?
+//!
+//! A kill leaves nothing behind the batch that was in flight. If there is an
+//! intact later one all the same, the disk lost or damaged what lies between,
+//! and with it rows that say which older versions are gone.
+
+use super::{LOOK, Phase, RING_READ, Recovery};
+use crate::base::planted::{Planted, is_planted};
+use crate::cache::format::Unverified;
+use crate::cache::format::batch::BatchHeader;
+use crate::cache::format::{to_u64, to_usize};
+use crate::cache::stripe::geometry::Geometry;
+
+/// Bytes of one read.
+const PIECE: u64 = RING_READ;
+
+impl Recovery {
+    /// Looks ahead, and at the log's start. After a clean stop there is nothing
+    /// to look for.
+    pub(super) fn look_ahead(&mut self, geometry: &Geometry) -> Phase {
+        if self.report.clean || is_planted(Planted::NoLookAhead) {
+            return self.log_is_known(geometry);
+        }
+        Phase::Ahead(self.log.position)
+    }
+
+    /// As far as the longest batch reaches, or a start went on whose ring block
+    /// is lost, and the first block of what comes there.
+    fn ahead_end(&self, geometry: &Geometry) -> u64 {
+        self.next_batch(geometry).position + LOOK
+    }
+
+    /// What to read at `position`, and where that lies in the log.
+    pub(super) fn ahead_range(&self, position: u64, geometry: &Geometry) -> (u64, u64) {
+        let offset = position % geometry.log_bytes();
+        let end = self.ahead_end(geometry);
+        let room = geometry.log_bytes() - offset;
+        let length = end.saturating_sub(position).clamp(LOOK, PIECE);
+        (offset, length.min(room))
+    }
+
+    pub(super) fn take_ahead(&mut self, position: u64, bytes: &[u8]) {
+        let Some((_, geometry)) = self.layout() else {
+            return;
+        };
+        let later = |at: u64| {
+            let bytes = bytes.get(to_usize(at)..).unwrap_or_default();
+            self.is_later(position + at, bytes, geometry.log_bytes())
+        };
+        let length = to_u64(bytes.len());
+        if (0..length).step_by(to_usize(LOOK)).any(later) {
+            self.doubt = true;
+        }
+        let next = position + self.ahead_range(position, &geometry).1;
+        self.phase = if self.doubt {
+            self.log_is_known(&geometry)
+        } else {
+            self.look_on(position, next, &geometry)
+        };
+    }
+
+    fn look_on(&mut self, position: u64, next: u64, geometry: &Geometry) -> Phase {
+        let log_bytes = geometry.log_bytes();
+        let end = self.ahead_end(geometry);
+        let cycle_start = (self.log.position / log_bytes + 1) * log_bytes;
+        if position >= cycle_start {
+            self.log_is_known(geometry)
+        } else if next < end.min(cycle_start) {
+            Phase::Ahead(next)
+        } else {
+            Phase::Ahead(cycle_start)
+        }
+    }
+
+    /// Whether an intact batch of the log's last run or a later one lies here
+    /// that its end does not lead to.
+    fn is_later(&self, position: u64, bytes: &[u8], log_bytes: u64) -> bool {
+        let claim = Unverified::<BatchHeader>::new(bytes);
+        let found = claim.verify_at(self.start.identity.uuid, position, log_bytes);
+        // In either of its own places the next one is what was in flight.
+        let cycle_start = (self.log.position / log_bytes + 1) * log_bytes;
+        let elsewhere = ![self.log.position, cycle_start].contains(&position);
+        let later =
+            |sequence| sequence > self.log.sequence || elsewhere && sequence == self.log.sequence;
+        found.is_ok_and(|batch| later(batch.sequence) && batch.run >= self.log_run)
+    }
+
+    /// All rows are here: now the pages.
+    pub(super) fn log_is_known(&mut self, geometry: &Geometry) -> Phase {
+        self.make_directory(geometry);
+        self.first_page()
+    }
+}
+
+/// Whether a read gave fewer bytes than it was to.
+pub(super) fn is_short(bytes: &[u8], wanted: Option<(u64, u64)>) -> bool {
+    wanted.is_some_and(|(_, length)| to_u64(bytes.len()) < length)
+}

@@ -1,0 +1,125 @@
+//! Starts that the simulation found wrong: each with what it did wrong.
+
+use super::*;
+
+/// A stripe whose ring holds sixteen blocks.
+fn tiny() -> Rig {
+    Rig::over(Geometry::from_parts(1 << 20, 1, 4096).unwrap())
+}
+
+/// Kills the process as soon as each start has written its ring block.
+fn kill_until_the_ring_is_full(rig: &mut Rig) {
+    for _ in 0..20 {
+        rig.kill();
+        while let Some(plan) = rig.stripe.poll(rig.now) {
+            let outcome = rig.disk.run(&plan);
+            rig.stripe.complete(rig.now, plan.id, outcome);
+            if plan.cause == Cause::Ring {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stripe_killed_until_its_ring_is_full_makes_room_by_a_sync() {
+    let mut rig = tiny();
+    kill_until_the_ring_is_full(&mut rig);
+    rig.work();
+    rig.put(key(1), b"one");
+    rig.flush();
+    rig.kill();
+    assert_eq!(rig.get(key(1)).unwrap(), "one");
+}
+
+#[test]
+fn a_stop_ends_though_the_ring_has_no_room_for_its_block() {
+    let mut rig = tiny();
+    kill_until_the_ring_is_full(&mut rig);
+    rig.stripe.close();
+    rig.work();
+    assert!(rig.stripe.is_closed());
+    assert!(rig.kill().clean);
+}
+
+/// Three batches: a version, another key, and a newer version.
+fn three_batches() -> Rig {
+    let mut rig = Rig::new();
+    for (name, text) in [(1, "old"), (2, "lost"), (1, "new")] {
+        rig.put(key(name), text.as_bytes());
+        rig.flush();
+    }
+    rig
+}
+
+#[test]
+fn an_older_version_is_suspect_if_a_batch_is_lost_and_a_later_one_is_not() {
+    let mut rig = three_batches();
+    let second = to_usize(rig.stripe.geometry().log_offset()) + 4096;
+    rig.disk.bytes[second..second + 4096].fill(0);
+    assert!(rig.kill().suspect);
+    let old = rig.directory.lookup(key(1)).next().unwrap();
+    assert_eq!(rig.read(key(1), &old).unwrap().body, "old");
+    assert!(old.suspect);
+}
+
+#[test]
+fn an_older_version_is_suspect_if_the_ring_block_of_a_start_is_lost() {
+    let mut rig = three_batches();
+    rig.kill();
+    rig.work();
+    rig.put(key(1), b"newest");
+    rig.flush();
+    let ring = to_usize(rig.stripe.geometry().ring_offset());
+    rig.disk.bytes[ring..ring + 4096].fill(0);
+    assert!(rig.kill().suspect);
+    assert!(rig.directory.lookup(key(1)).all(|place| place.suspect));
+}
+
+/// A start whose `failing`th read fails.
+fn start_with_a_bad_read(rig: &mut Rig, failing: usize) -> RecoveryReport {
+    rig.run += 1;
+    let mut recovery = Recovery::new(start(rig.run));
+    let mut reads = 0;
+    while let RecoveryStep::Read { offset, length } = recovery.step() {
+        let bytes = rig.disk.read(offset, length);
+        recovery.complete(if reads == failing { &[] } else { bytes });
+        reads += 1;
+    }
+    let (stripe, report) = recovery.finish().unwrap();
+    rig.directory = stripe.directory();
+    rig.stripe = stripe;
+    report
+}
+
+#[test]
+fn what_a_start_could_not_read_makes_what_is_older_suspect() {
+    // The headers are there twice.
+    for failing in 2..8 {
+        let mut rig = three_batches();
+        let report = start_with_a_bad_read(&mut rig, failing);
+        assert!(report.suspect, "read {failing}");
+        for place in rig.directory.lookup(key(1)) {
+            assert!(place.suspect, "read {failing}");
+        }
+    }
+}
+
+#[test]
+fn ring_blocks_that_a_start_could_not_read_do_not_come_back_after_its_own() {
+    let mut rig = Rig::new();
+    for n in 0..200 {
+        rig.put(key(n), &body(n, 60_000));
+        rig.work();
+    }
+    rig.flush();
+    // Two headers, then the ring, of which nothing is read.
+    assert!(start_with_a_bad_read(&mut rig, 2).suspect);
+    rig.work();
+    rig.put(key(1), b"newest");
+    rig.flush();
+    rig.kill();
+    assert_eq!(rig.get(key(1)).unwrap(), "newest");
+    let later = rig.directory.lookup(key(199)).next();
+    assert!(later.is_none_or(|place| place.suspect));
+}

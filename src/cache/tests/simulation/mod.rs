@@ -1,0 +1,44 @@
+//! Seeds against promises; `docs/TESTING.md` has the fault model.
+//!
+//! `STRATA_SIM_SEED=n` replays one seed, `STRATA_SIM_SEEDS=n` runs so many,
+//! `STRATA_SIM_BUG=name` plants a bug that they must find.
+
+mod content;
+mod disk;
+mod history;
+mod io;
+mod planted;
+mod stop;
+mod stripe;
+mod weather;
+
+use crate::base::planted::with;
+
+/// Seeds of an ordinary run.
+const SEEDS: u64 = 64;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The seeds to run.
+fn seeds() -> std::ops::Range<u64> {
+    match number("STRATA_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("STRATA_SIM_SEEDS").unwrap_or(SEEDS),
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "a seed that fails is to be replayed")]
+fn every_seed_of_a_stripe_keeps_the_promises() {
+    let mut sum = stripe::Tally::default();
+    for seed in seeds() {
+        println!("STRATA_SIM_SEED={seed}");
+        sum += with(planted::chosen(), || stripe::run(seed));
+    }
+    println!("{sum:?}");
+    let many = seeds().end - seeds().start >= SEEDS;
+    let busy = sum.stops > 300 && sum.cycles > 300 && sum.syncs > 300 && sum.suspects > 0;
+    assert!(busy || !many, "{sum:?}");
+}
