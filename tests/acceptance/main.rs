@@ -16,6 +16,7 @@ mod reload;
 mod restart;
 mod seed;
 mod site;
+mod tiers;
 
 #[path = "../support/loop_device.rs"]
 mod loop_device;
