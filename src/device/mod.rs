@@ -7,6 +7,8 @@
 
 mod block;
 mod check;
+#[cfg(feature = "faults")]
+mod faults;
 mod file;
 mod ioctl;
 mod mem;

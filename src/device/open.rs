@@ -85,8 +85,11 @@ pub fn open(request: &OpenRequest) -> Result<OpenedDevice, OpenError> {
     };
     let device = PoolDevice::new(handle.file, handle.geometry, request.threads)
         .map_err(|error| from_io(&request.path, &error, "the system gives no thread"))?;
+    let device: Arc<dyn Device> = Arc::new(device);
+    #[cfg(feature = "faults")]
+    let device = super::faults::wrap(device, &request.path);
     Ok(OpenedDevice {
-        device: Arc::new(device),
+        device,
         kind,
         path: request.path,
         created: handle.created,

@@ -9,6 +9,7 @@
 
 mod clients;
 mod devices;
+mod dying;
 mod forward;
 mod http;
 mod peers;

@@ -117,6 +117,13 @@ impl Nginx {
         assert!(status.success());
     }
 
+    /// Puts another image of another size in its place.
+    pub(crate) fn replace_image(&self, bytes: usize) {
+        fs::write(self.dir.path().join("next"), vec![7; bytes]).unwrap();
+        fs::rename(self.dir.path().join("next"), self.dir.path().join("image")).unwrap();
+        open_to_workers(&self.dir);
+    }
+
     /// The requests that reached nginx: method and status of each.
     pub(crate) fn requests(&self) -> Vec<String> {
         let log = fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();

@@ -70,6 +70,11 @@ impl Site {
             .unwrap();
         let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
         command.stdout(log.try_clone().unwrap()).stderr(log);
+        // A device fails as this file says, where the feature `faults` is on.
+        let faults = self.path("faults");
+        if faults.exists() {
+            command.env("STRATA_FAULTS", faults);
+        }
         self.process = Some(Process::start(&mut command));
     }
 
@@ -103,6 +108,14 @@ impl Site {
     pub(crate) fn line_ok(&self, args: &[&str]) -> String {
         let output = self.line(args);
         assert!(output.status.success(), "traffic_line {args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs `traffic_ctl`, which must succeed.
+    pub(crate) fn ctl_ok(&self, args: &[&str]) -> String {
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_ctl"));
+        let output = command.args(args).output().unwrap();
+        assert!(output.status.success(), "traffic_ctl {args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use strata::base::clock::SystemClock;
 use strata::cache::{
     Cache, CacheKey, CacheOptions, NewObject, NotStored, ObjectKind, RamOptions, Readiness,
-    SpanOptions, SpanOutcome, SpanReport, SpanTier, Tier,
+    SpanOptions, SpanOutcome, SpanReport, SpanState, SpanTier, Tier,
 };
 use strata::metrics::{Metric, Registry};
 
@@ -178,6 +178,61 @@ async fn a_device_is_taken_over_by_force_and_then_taken_into_use() {
     assert!(holds(&running.cache, 1).await);
     running.cache.offline(device.path()).await.unwrap();
     assert!(!holds(&running.cache, 1).await);
+    running.cache.shutdown().await;
+}
+
+#[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
+async fn a_device_cut_short_under_the_cache_is_read_errors_until_it_is_taken_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = LoopDevice::zeroed(SIZE);
+    let running = start(device.path(), dir.path()).await;
+    for n in 0..50 {
+        store(&running.cache, n).unwrap();
+    }
+    running.cache.sync().await;
+    let backing = File::options().write(true).open(device.backing()).unwrap();
+    backing.set_len(1 << 20).unwrap();
+    for n in 0..50 {
+        assert!(!holds(&running.cache, n).await, "{n}");
+    }
+    let span = running.cache.status().spans.remove(0);
+    assert_eq!(span.state, SpanState::Offline { errors: 5 });
+    assert_eq!(running.registry.get(Metric::CacheSpanErrorsRead), 5);
+    // The device as it was, but for what was lost: blank where it was cut.
+    backing.set_len(SIZE).unwrap();
+    running.cache.online(device.path()).unwrap();
+    running.cache.loaded().await;
+    store(&running.cache, 50).unwrap();
+    assert!(holds(&running.cache, 50).await);
+    running.cache.shutdown().await;
+}
+
+#[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
+async fn a_blank_device_in_the_place_of_one_that_is_offline_is_taken_in_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("disk");
+    let first = LoopDevice::zeroed(SIZE);
+    std::os::unix::fs::symlink(first.path(), &place).unwrap();
+    let running = start(&place, dir.path()).await;
+    store(&running.cache, 1).unwrap();
+    running.cache.offline(&place).await.unwrap();
+    let second = LoopDevice::zeroed(SIZE);
+    std::fs::remove_file(&place).unwrap();
+    std::os::unix::fs::symlink(second.path(), &place).unwrap();
+    running.cache.online(&place).unwrap();
+    running.cache.loaded().await;
+    assert!(!holds(&running.cache, 1).await);
+    store(&running.cache, 1).unwrap();
+    assert!(holds(&running.cache, 1).await);
+    assert_eq!(running.cache.status().spans[0].state, SpanState::Online);
     running.cache.shutdown().await;
 }
 
