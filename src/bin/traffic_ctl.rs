@@ -326,11 +326,12 @@ fn online_text(span: &str, result: &Value) -> String {
     }
 }
 
-/// `PATH tier=fast state=online bytes_used=… bytes_total=… errors=0 id=…
-/// uuid=…`, and why a span was refused.
+/// `PATH tier=fast state=online bytes_used=… bytes_total=… errors=0
+/// checksum_errors=0 id=… uuid=…`, and why a span was refused.
 fn span_line(span: &Value) -> String {
     let mut line = shown(&span["path"]);
-    for key in ["tier", "state", "bytes_used", "bytes_total", "errors"] {
+    let keys = ["tier", "state", "bytes_used", "bytes_total", "errors"];
+    for key in keys.into_iter().chain(["checksum_errors"]) {
         line += &format!(" {key}={}", shown(&span[key]));
     }
     for key in ["id", "uuid", "reason"] {

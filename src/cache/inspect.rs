@@ -108,6 +108,8 @@ pub struct SpanStatus {
     pub entries_used: u64,
     /// I/O errors since opening.
     pub errors: u64,
+    /// Fragments and pages since opening whose checksum failed.
+    pub checksum_errors: u64,
     /// Its stripes; none when it was refused.
     pub stripes: Vec<StripeStatus>,
 }

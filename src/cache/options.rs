@@ -148,6 +148,9 @@ pub struct CacheOptions {
     pub max_doc_size: u64,
     /// I/O errors at which a span goes offline (`max_disk_errors`).
     pub max_disk_errors: u32,
+    /// Checksum failures at which a span goes offline
+    /// (`strata.cache.max_checksum_errors`).
+    pub max_checksum_errors: u32,
     /// How objects move between the tiers.
     pub tier: TierOptions,
     /// The sector size to write by, in bytes; 0 asks the device
@@ -173,6 +176,8 @@ pub struct LiveOptions {
     pub max_doc_size: u64,
     /// [`CacheOptions::max_disk_errors`].
     pub max_disk_errors: u32,
+    /// [`CacheOptions::max_checksum_errors`].
+    pub max_checksum_errors: u32,
     /// [`CacheOptions::tier`].
     pub tier: TierOptions,
 }
@@ -188,6 +193,7 @@ impl CacheOptions {
             dir_sync_frequency: self.dir_sync_frequency,
             max_doc_size: self.max_doc_size,
             max_disk_errors: self.max_disk_errors,
+            max_checksum_errors: self.max_checksum_errors,
             tier: self.tier,
         }
     }
@@ -207,6 +213,7 @@ impl Default for CacheOptions {
             dir_sync_frequency: Duration::from_secs(60),
             max_doc_size: 0,
             max_disk_errors: 5,
+            max_checksum_errors: 100,
             tier: TierOptions::default(),
             force_sector_size: 0,
             clear: false,

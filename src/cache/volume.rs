@@ -6,6 +6,7 @@ mod drive;
 mod live;
 mod span;
 mod start;
+mod tally;
 mod wear;
 
 pub(super) use live::{LiveStripe, Located, Written};

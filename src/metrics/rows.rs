@@ -47,6 +47,8 @@ metrics! {
     CacheRemoveFailure = "proxy.process.cache.remove.failure", Counter;
     /// Removals of a key that the cache held.
     CacheRemoveSuccess = "proxy.process.cache.remove.success", Counter;
+    /// Fragments and directory pages that were flushed once and are damaged now.
+    CacheSpanErrorsChecksum = "proxy.process.cache.span.errors.checksum", Counter;
     /// Reads of a span that the device failed.
     CacheSpanErrorsRead = "proxy.process.cache.span.errors.read", Counter;
     /// Writes to a span that the device failed.

@@ -40,13 +40,18 @@ fn a_killed_cache_loses_nothing_written_and_brings_nothing_back() {
 )]
 fn a_killed_cache_on_raw_devices_loses_nothing_and_brings_nothing_back() {
     let dir = tempfile::tempdir().unwrap();
-    let devices = writer::SPANS.map(|span| {
-        let device = loop_device::LoopDevice::zeroed(128 << 20);
-        std::os::unix::fs::symlink(device.path(), dir.path().join(span)).unwrap();
-        device
-    });
+    let devices = on_devices(dir.path());
     kill_and_check(dir.path());
     drop(devices);
+}
+
+/// Puts raw devices in the places of the spans' files.
+fn on_devices(dir: &Path) -> [loop_device::LoopDevice; 2] {
+    writer::SPANS.map(|span| {
+        let device = loop_device::LoopDevice::zeroed(128 << 20);
+        std::os::unix::fs::symlink(device.path(), dir.join(span)).unwrap();
+        device
+    })
 }
 
 fn kill_and_check(dir: &Path) {

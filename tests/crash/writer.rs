@@ -23,7 +23,7 @@ const SPAN: u64 = 128 << 20;
 /// The cache in `dir`: two file spans, and a RAM cache that takes
 /// nothing, so that every read comes from a device.
 pub(crate) fn open(dir: &Path, turn: u64) -> Arc<Cache> {
-    let (cache, reports) = open_with_reports(dir, turn);
+    let (cache, reports) = open_with_reports(dir, turn, &Registry::new());
     for report in reports {
         assert!(
             matches!(report.outcome, strata::cache::SpanOutcome::Used { .. }),
@@ -34,8 +34,8 @@ pub(crate) fn open(dir: &Path, turn: u64) -> Arc<Cache> {
 }
 
 /// The same, whatever became of the spans.
-pub(crate) fn open_any(dir: &Path, turn: u64) -> Arc<Cache> {
-    open_with_reports(dir, turn).0
+pub(crate) fn open_any(dir: &Path, turn: u64, registry: &Registry) -> Arc<Cache> {
+    open_with_reports(dir, turn, registry).0
 }
 
 /// In turns, both spans are of the capacity tier, or one or the other is of
@@ -49,7 +49,7 @@ fn tier(span: u64, turn: u64) -> SpanTier {
     }
 }
 
-fn open_with_reports(dir: &Path, turn: u64) -> (Arc<Cache>, Vec<SpanReport>) {
+fn open_with_reports(dir: &Path, turn: u64, registry: &Registry) -> (Arc<Cache>, Vec<SpanReport>) {
     let span = |(at, name): (u64, &str)| SpanOptions {
         size: Some(SPAN),
         tier: Some(tier(at, turn)),
@@ -65,7 +65,7 @@ fn open_with_reports(dir: &Path, turn: u64) -> (Arc<Cache>, Vec<SpanReport>) {
         threads_per_disk: 2,
         ..CacheOptions::default()
     };
-    Cache::open(options, Arc::new(SystemClock::new()), &Registry::new())
+    Cache::open(options, Arc::new(SystemClock::new()), registry)
 }
 
 /// Works until it is killed, and says how far it is.

@@ -379,6 +379,7 @@ fn refused(options: &SpanOptions, why: &str) -> SpanStatus {
         entries_total: 0,
         entries_used: 0,
         errors: 0,
+        checksum_errors: 0,
         stripes: Vec::new(),
     }
 }

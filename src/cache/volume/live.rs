@@ -6,6 +6,7 @@ use crate::base::aligned::AlignedBuf;
 use crate::base::clock::{Clock, MonoTime};
 use crate::base::size::{round_down, round_up};
 use crate::cache::directory::{Directory, Place};
+use crate::cache::format::FormatError;
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::fragment::{Fragment, FragmentError};
 use crate::cache::format::object::body_key;
@@ -21,6 +22,7 @@ use crate::metrics::Metric;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -52,6 +54,8 @@ pub(in crate::cache) struct LiveStripe {
 /// The stripe itself, once it is known.
 #[derive(Debug)]
 pub(super) struct Core {
+    /// Positions that the last run may not have flushed.
+    pub(super) unflushed: Range<u64>,
     /// Bytes of the log.
     pub(super) log_bytes: u64,
     pub(super) stripe: Mutex<Stripe>,
@@ -414,18 +418,47 @@ impl LiveStripe {
         Ok(bytes.slice(skip.min(end)..end))
     }
 
-    /// Judges a fragment that did not verify; a damaged one is freed.
+    /// Judges a fragment that did not verify; a damaged one is freed. What the
+    /// cursor has come over meanwhile is no fault.
     fn unusable(self: &Arc<Self>, key: u128, place: &Place, error: &FragmentError) -> Miss {
-        match error {
-            FragmentError::Damaged(why) => {
-                tracing::warn!(path = %self.path().display(), %why,
-                    offset = self.offset + place.offset, "damaged fragment");
-                self.counters.add(Metric::CacheReadInvalid, 1);
-                self.free_entry(key, place.entry);
-                Miss::ReadError
-            }
-            FragmentError::Overtaken(_) | FragmentError::OtherKey => Miss::Overtaken,
+        let why = match error {
+            FragmentError::Damaged(why) | FragmentError::Overtaken(why) => why,
+            FragmentError::OtherKey => return Miss::Overtaken,
+        };
+        if !self.holds_at(key, place) {
+            return Miss::Overtaken;
         }
+        tracing::warn!(path = %self.path().display(), %why,
+            offset = self.offset + place.offset, "damaged fragment");
+        self.counters.add(Metric::CacheReadInvalid, 1);
+        // Another place's fragment was written here, or nothing: the span may
+        // have been put back from a copy. What is damaged, the device damaged.
+        let is_foreign = matches!(why, FormatError::Foreign { .. });
+        if !is_foreign && !self.is_unflushed(place) {
+            self.note_damage();
+        }
+        self.free_entry(key, place.entry);
+        Miss::ReadError
+    }
+
+    /// Whether the directory still has the entry, at the same position.
+    fn holds_at(&self, key: u128, place: &Place) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| {
+            let mut places = core.directory.lookup(key);
+            places.any(|p| p.position == place.position && p.entry.same_place(place.entry))
+        })
+    }
+
+    fn is_unflushed(&self, place: &Place) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| core.unflushed.contains(&place.position))
+    }
+
+    /// Counts something whose checksum failed though it was flushed once.
+    pub(super) fn note_damage(&self) {
+        self.counters.add(Metric::CacheSpanErrorsChecksum, 1);
+        self.span.note_damage();
     }
 }
 

@@ -1,6 +1,7 @@
 //! A span in use: its device, its errors, its stripes.
 
 use super::live::LiveStripe;
+use super::tally::Tally;
 use crate::base::clock::MonoTime;
 use crate::cache::inspect::{SpanState, SpanStatus, StripeStatus};
 use crate::cache::options::{LiveOptions, SpanOptions};
@@ -28,8 +29,10 @@ pub(in crate::cache) struct LiveSpan {
     device: RwLock<Option<Arc<dyn Device>>>,
     stripes: Mutex<Vec<Arc<LiveStripe>>>,
     offline: AtomicBool,
-    errors: AtomicU64,
-    errors_max: AtomicU64,
+    /// I/O errors: what the device said no to, or did in part only.
+    errors: Tally,
+    /// Fragments and pages that were flushed once and are damaged now.
+    damages: Tally,
     /// What may be written to a span of the fast tier.
     budget: Mutex<WriteBudget>,
     /// Bytes written since it was opened.
@@ -64,8 +67,8 @@ impl LiveSpan {
             device: RwLock::new(Some(Arc::clone(&span.device))),
             stripes: Mutex::default(),
             offline: AtomicBool::new(false),
-            errors: AtomicU64::new(0),
-            errors_max: AtomicU64::new(live.max_disk_errors.into()),
+            errors: Tally::new(live.max_disk_errors),
+            damages: Tally::new(live.max_checksum_errors),
             budget: Mutex::new(budget),
             written: AtomicU64::new(0),
             opened: now,
@@ -75,8 +78,8 @@ impl LiveSpan {
     /// Other limits from `now` on: of errors to go offline at, and of bytes to
     /// write.
     pub(in crate::cache) fn configure(&self, live: &LiveOptions, now: MonoTime) {
-        let errors = u64::from(live.max_disk_errors);
-        self.errors_max.store(errors, Ordering::Relaxed);
+        self.errors.set_limit(live.max_disk_errors);
+        self.damages.set_limit(live.max_checksum_errors);
         let tier = &live.tier;
         let mut budget = self.budget.lock();
         budget.configure(now, tier.fast_write_budget, tier.burst());
@@ -152,7 +155,12 @@ impl LiveSpan {
 
     /// I/O errors so far.
     pub(in crate::cache) fn errors(&self) -> u64 {
-        self.errors.load(Ordering::Relaxed)
+        self.errors.count()
+    }
+
+    /// Checksum failures so far.
+    pub(in crate::cache) fn damages(&self) -> u64 {
+        self.damages.count()
     }
 
     /// Bytes of its stripes' logs.
@@ -168,11 +176,24 @@ impl LiveSpan {
     /// Counts an I/O error; at the limit the span goes offline, and the
     /// cache's thread moves its keys to the others.
     pub(super) fn note_error(&self) {
-        let errors = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
-        let limit = self.errors_max.load(Ordering::Relaxed);
-        if limit != 0 && errors >= limit && self.go_offline() {
-            tracing::error!(path = %self.options.path.display(), errors,
-                "span offline: too many I/O errors; `traffic_ctl storage online` takes it back");
+        if self.errors.add() {
+            self.give_out("I/O errors");
+        }
+    }
+
+    /// As [`Self::note_error`] for a checksum that failed, whose limit is
+    /// another: a bad block costs its objects, and says little of the rest.
+    pub(super) fn note_damage(&self) {
+        if self.damages.add() {
+            self.give_out("checksum failures");
+        }
+    }
+
+    fn give_out(&self, what: &str) {
+        if self.go_offline() {
+            let (errors, damages) = (self.errors(), self.damages());
+            tracing::error!(path = %self.options.path.display(), errors, checksums = damages,
+                "span offline: too many {what}; `traffic_ctl storage online` takes it back");
         }
     }
 
@@ -205,6 +226,7 @@ impl LiveSpan {
             entries_total: sum(|stripe| stripe.entries_total),
             entries_used: sum(|stripe| stripe.entries_used),
             errors: self.errors(),
+            checksum_errors: self.damages(),
             stripes,
         }
     }

@@ -9,6 +9,7 @@ use crate::cache::stripe::{
 };
 use crate::device::{DeviceError, read_blocking};
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,7 +57,7 @@ impl LiveStripe {
         let geometry = Geometry::new(seed.slot.length, seed.average_object_bytes, seed.block);
         match geometry {
             Ok(geometry) => {
-                self.install(Stripe::format(seed.identity, geometry, seed.options));
+                self.install(Stripe::format(seed.identity, geometry, seed.options), 0..0);
             }
             Err(error) => self.give_up(&error.to_string()),
         }
@@ -66,7 +67,11 @@ impl LiveStripe {
         match self.read_back(seed) {
             Ok((stripe, report)) => {
                 self.log_read(&report);
-                self.install(stripe);
+                if report.bad_pages > 0 {
+                    // One block of the page table may have cost them all.
+                    self.note_damage();
+                }
+                self.install(stripe, report.unflushed_from..report.unflushed_end);
             }
             Err(error) => self.give_up(&error.to_string()),
         }
@@ -116,8 +121,9 @@ impl LiveStripe {
         read_blocking(&*device, offset, length)
     }
 
-    fn install(self: &Arc<Self>, stripe: Stripe) {
+    fn install(self: &Arc<Self>, stripe: Stripe, unflushed: Range<u64>) {
         let core = Core {
+            unflushed,
             directory: stripe.directory(),
             log_bytes: stripe.geometry().log_bytes(),
             stripe: Mutex::new(stripe),

@@ -63,6 +63,8 @@ ssl_server_cert_path: optional = NULL, "proxy.config.ssl.server.cert.path", ANY,
 ssl_session_cache: int = 2, "proxy.config.ssl.session_cache", between(0, 2), Restart, Global, Ignored;
 /// Seconds that transactions may go on after the order to stop.
 stop_shutdown_timeout: int = 10, "proxy.config.stop.shutdown_timeout", SECONDS, Reload, Global, Honoured;
+/// Fragments and directory pages with a wrong checksum at which a span goes offline.
+strata_cache_max_checksum_errors: int = 100, "proxy.config.strata.cache.max_checksum_errors", between(1, 1_000_000), Reload, Global, Honoured;
 /// A host's regular expression: `anchored` must match the whole host, `search` any part of it, as in ATS.
 strata_remap_host_regex: text = "anchored", "proxy.config.strata.remap.host_regex", one_of(&["anchored", "search"]), Reload, Global, Honoured;
 /// A rule's path: `segment` ends at a `/`, `byte` matches any longer path, as in ATS.

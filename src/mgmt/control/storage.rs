@@ -46,6 +46,7 @@ fn row(span: &SpanStatus) -> Value {
         "entries_used": span.entries_used,
         "entries_total": span.entries_total,
         "errors": span.errors,
+        "checksum_errors": span.checksum_errors,
         "stripes": stripes,
     })
 }

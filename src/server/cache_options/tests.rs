@@ -166,6 +166,30 @@ async fn a_span_goes_offline_at_the_errors_that_a_reload_allows() {
     }
 }
 
+#[tokio::test]
+async fn a_span_goes_offline_at_the_damage_that_a_reload_allows() {
+    for value in [3, 6] {
+        let (site, cache, _) = opened(NO_RAM).await;
+        for n in 0..10 {
+            store(&cache, n, 1000).unwrap();
+        }
+        cache.sync().await;
+        let record = format!("CONFIG proxy.config.strata.cache.max_checksum_errors INT {value}\n");
+        let (_, loaded) = site.load(&(record + NO_RAM));
+        cache.configure(live_options(&loaded.records));
+        let span = site.dir.path().join("span");
+        let bytes = std::fs::metadata(&span).unwrap().len();
+        let noise = vec![0x5a; usize::try_from(bytes).unwrap()];
+        std::fs::write(&span, noise).unwrap();
+        for n in 0..10 {
+            assert!(cache.read(&key(n)).await.is_err());
+        }
+        let span = cache.status().spans.remove(0);
+        assert_eq!(span.state, SpanState::Offline { errors: 0 });
+        assert_eq!((span.checksum_errors, span.errors), (value, 0));
+    }
+}
+
 /// Stores 8 MiB as fast as can be; whether any of it had to wait too long.
 fn is_refused(cache: &Arc<Cache>) -> bool {
     (0..128).any(|n| store(cache, n, 65_536) == Err(NotStored::Backlog))

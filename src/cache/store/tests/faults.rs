@@ -67,6 +67,39 @@ async fn noise_in_any_block_while_stopped_or_running_never_gives_a_wrong_byte() 
     assert_eq!(right_hits(&running.cache).await, 150);
 }
 
+/// Turns every byte behind the first header of the stripe.
+fn rot(machine: &Machine) {
+    machine.disks[0].1.edit(|bytes| {
+        let log = (2 << 20)..bytes.len() - (2 << 20);
+        bytes[log].iter_mut().for_each(|byte| *byte = !*byte);
+    });
+}
+
+#[tokio::test]
+async fn rot_counts_against_the_span_but_for_what_was_never_flushed() {
+    for stopped in [true, false] {
+        let machine = Machine::with(&[SpanTier::Capacity]);
+        let running = machine.start().await;
+        fill(&running.cache);
+        running.cache.sync().await;
+        if stopped {
+            running.cache.shutdown().await;
+        }
+        running.kill();
+        let running = machine.start().await;
+        rot(&machine);
+        assert_eq!(right_hits(&running.cache).await, 0);
+        let damaged = running.registry.get(Metric::CacheReadInvalid);
+        let counted = running.registry.get(Metric::CacheSpanErrorsChecksum);
+        let span = running.cache.status().spans.remove(0);
+        assert_eq!((span.errors, span.checksum_errors), (0, counted));
+        // The limit, and no more; without one they are misses all the same.
+        let (misses, charged) = if stopped { (100, 100) } else { (150, 0) };
+        assert_eq!((damaged, counted), (misses, charged), "stopped: {stopped}");
+        assert_eq!(span.state.is_in_use(), !stopped);
+    }
+}
+
 #[tokio::test]
 async fn a_span_whose_two_stripe_headers_are_gone_begins_anew() {
     let machine = Machine::with(&[SpanTier::Capacity]);

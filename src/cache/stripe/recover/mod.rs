@@ -112,6 +112,11 @@ pub struct RecoveryReport {
     pub suspect: bool,
     /// Bytes that were read.
     pub bytes_read: u64,
+    /// The positions from here on may not have been flushed before a stop
+    /// that was not clean: damage there is no fault of the device.
+    pub unflushed_from: u64,
+    /// Where these positions end: at what this run writes.
+    pub unflushed_end: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -421,6 +426,11 @@ impl Recovery {
         let chain = self.next_batch(&geometry);
         self.judge_absence(&header, chain.position);
         directory.set_suspect_below(self.suspect_below);
+        self.report.unflushed_end = chain.position;
+        self.report.unflushed_from = match self.report.clean {
+            true => chain.position,
+            false => header.log.position,
+        };
         let mut redo = Redo::new(self.ring_next, self.covered, header.ring.position);
         // Every run begins with a block of its own: older ones behind it are
         // none of its past.
