@@ -184,6 +184,7 @@ impl Cache {
         }
         self.place_anew();
         let remembered = self.state.set_offline(live.uuid, true);
+        live.retire();
         remembered.map_err(|error| SpanCommandError::State(error.to_string()))
     }
 
@@ -258,15 +259,15 @@ impl Cache {
     /// Moves the keys of spans that went offline by themselves, and remembers
     /// that they did.
     pub(super) fn retire_spans(&self) {
-        let gone = self.volume.stripes();
-        let gone = gone.iter().filter(|stripe| !stripe.is_online());
-        let spans: Vec<u128> = gone.map(|stripe| stripe.span_uuid()).collect();
-        for span in &spans {
-            if let Err(error) = self.state.set_offline(*span, true) {
+        let mut gone = self.volume.stripes();
+        gone.retain(|stripe| !stripe.is_online());
+        for stripe in &gone {
+            if let Err(error) = self.state.set_offline(stripe.span_uuid(), true) {
                 tracing::error!(%error, "an offline span could not be remembered");
             }
+            stripe.retire();
         }
-        if !spans.is_empty() {
+        if !gone.is_empty() {
             self.place_anew();
         }
     }
@@ -280,7 +281,7 @@ impl Cache {
             .collect()
     }
 
-    fn span_at(&self, path: &Path) -> Result<Arc<LiveSpan>, SpanCommandError> {
+    pub(super) fn span_at(&self, path: &Path) -> Result<Arc<LiveSpan>, SpanCommandError> {
         let spans = self.spans.lock();
         let found = spans.iter().find(|entry| entry.options.path == path);
         let path = path.to_owned();

@@ -94,8 +94,14 @@ impl LiveStripe {
             let outcome = stripe.outcome(ended);
             if let Some(core) = stripe.core.get() {
                 let now = stripe.now();
-                let completion = core.stripe.lock().complete(now, id, outcome);
+                let mut locked = core.stripe.lock();
+                let completion = locked.complete(now, id, outcome);
+                let failed = locked.has_failed();
+                drop(locked);
                 stripe.count(cause, outcome, &completion);
+                if failed {
+                    stripe.span.give_up();
+                }
             }
             stripe.drive();
             stripe.moved.notify_waiters();

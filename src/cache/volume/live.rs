@@ -85,10 +85,11 @@ impl Written {
         }
     }
 
-    /// Whether the batch is on the device, or can't come there any more.
+    /// Whether the batch is on the device, or can't come there any more and
+    /// what is there will not be trusted.
     pub(in crate::cache) fn is_done(&self) -> bool {
         let core = self.stripe.core.get();
-        !self.stripe.is_online()
+        self.stripe.span.is_retired()
             || core.is_some_and(|core| core.directory.written_sequence() >= self.sequence)
     }
 }
@@ -187,6 +188,11 @@ impl LiveStripe {
     /// Whether its span is in use.
     pub(in crate::cache) fn is_online(&self) -> bool {
         self.span.is_online()
+    }
+
+    /// See [`LiveSpan::retire`].
+    pub(in crate::cache) fn retire(&self) {
+        self.span.retire();
     }
 
     /// Names its span.

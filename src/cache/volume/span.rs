@@ -29,6 +29,8 @@ pub(in crate::cache) struct LiveSpan {
     device: RwLock<Option<Arc<dyn Device>>>,
     stripes: Mutex<Vec<Arc<LiveStripe>>>,
     offline: AtomicBool,
+    /// It is offline and will be taken for suspect when it returns.
+    retired: AtomicBool,
     /// I/O errors: what the device said no to, or did in part only.
     errors: Tally,
     /// Fragments and pages that were flushed once and are damaged now.
@@ -67,6 +69,7 @@ impl LiveSpan {
             device: RwLock::new(Some(Arc::clone(&span.device))),
             stripes: Mutex::default(),
             offline: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             errors: Tally::new(live.max_disk_errors),
             damages: Tally::new(live.max_checksum_errors),
             budget: Mutex::new(budget),
@@ -151,6 +154,27 @@ impl LiveSpan {
     /// Takes it out of use. True if it was in use.
     pub(in crate::cache) fn go_offline(&self) -> bool {
         !self.offline.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes that it is remembered to be offline: what it was yet to write down
+    /// matters no more, since nobody will trust what it holds.
+    pub(in crate::cache) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    /// Whether it is remembered to be offline.
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Takes it out of use because one of its stripes can't tell any more what
+    /// it does.
+    pub(super) fn give_up(&self) {
+        if self.go_offline() {
+            tracing::error!(path = %self.options.path.display(), errors = self.errors(),
+                "span offline: a write that it can't do without failed; \
+                 `traffic_ctl storage online` takes it back");
+        }
     }
 
     /// I/O errors so far.

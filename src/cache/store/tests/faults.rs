@@ -1,8 +1,9 @@
 //! Damage anywhere, at any time, costs hits and nothing else; threads at once.
 
-use super::disk::{Machine, all, text};
+use super::disk::{Machine, all, path, text};
 use super::*;
 use crate::base::prng::Prng;
+use crate::cache::inspect::SpanState;
 use crate::cache::tier::SpanTier;
 
 const OBJECTS: u32 = 150;
@@ -163,4 +164,39 @@ async fn work(cache: &Arc<Cache>, thread: u64) {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_span_that_can_t_write_down_what_it_does_goes_offline_before_its_error_limit() {
+    let machine = Machine::with(&[SpanTier::Capacity, SpanTier::Capacity]);
+    let running = machine.start().await;
+    machine.disks[0].1.fail(false, true);
+    for n in 0..20 {
+        store(&running.cache, &key(n), &text(n, 5000)).unwrap();
+    }
+    running.cache.sync().await;
+    // A batch and the ring block that tells of it, each tried twice.
+    let status = running.cache.status();
+    assert_eq!(status.spans[0].state, SpanState::Offline { errors: 4 });
+    running.kill();
+}
+
+#[tokio::test]
+async fn what_a_lost_span_was_to_free_counts_as_freed_only_when_the_loss_is_remembered() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    store(&running.cache, &key(1), &text(1, 5000)).unwrap();
+    running.cache.sync().await;
+    let stripe = running.cache.volume.stripes().remove(0);
+    machine.disks[0].1.fail(false, true);
+    let freed = stripe.free(key(1).hash()).unwrap();
+    let span = running.cache.span_at(&path(0)).unwrap();
+    span.go_offline();
+    // The cache's thread may be retiring it just now.
+    let done = freed.is_done();
+    assert!(!done || running.cache.state.is_offline(span.uuid).unwrap());
+    running.cache.retire_spans();
+    assert!(freed.is_done());
+    drop((stripe, freed, span));
+    running.kill();
 }

@@ -29,10 +29,8 @@ impl RingReader<'_> {
         })
     }
 
-    /// Intact blocks behind `end`, where the chain broke off, by sequence: those
-    /// of `run` and later ones, and what they follow upon. Others were
-    /// abandoned by a start that could not read them.
-    pub(super) fn later(&self, end: ChainPoint, run: u64) -> VecDeque<RingBlock> {
+    /// Intact blocks behind `end`, where the chain broke off, by sequence.
+    pub(super) fn later(&self, end: ChainPoint) -> VecDeque<RingBlock> {
         let ring = to_u64(self.bytes.len()).max(1);
         let cycle = end.position / ring;
         let mut blocks: Vec<RingBlock> = (0..ring)
@@ -51,15 +49,21 @@ impl RingReader<'_> {
             .filter(|block| block.content.sequence > end.sequence)
             .collect();
         blocks.sort_by_key(|block| block.content.sequence);
-        let mut kept: VecDeque<RingBlock> = VecDeque::new();
-        for block in blocks.into_iter().rev() {
-            let leads_on = kept.front().is_some_and(|next| follows(next, &block));
-            if block.content.run >= run || leads_on {
-                kept.push_front(block);
-            }
-        }
-        kept
+        blocks.into()
     }
+}
+
+/// Those of `blocks` that are of `run` and later ones, and what these follow
+/// upon. Others were abandoned by a start that could not read them.
+pub(super) fn of_run(run: u64, blocks: VecDeque<RingBlock>) -> VecDeque<RingBlock> {
+    let mut kept: VecDeque<RingBlock> = VecDeque::new();
+    for block in blocks.into_iter().rev() {
+        let leads_on = kept.front().is_some_and(|next| follows(next, &block));
+        if block.content.run >= run || leads_on {
+            kept.push_front(block);
+        }
+    }
+    kept
 }
 
 fn follows(next: &RingBlock, block: &RingBlock) -> bool {

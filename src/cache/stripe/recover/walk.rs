@@ -1,6 +1,6 @@
 //! From the last sync to the log's end: the ring, then batch by batch.
 
-use super::ring::RingReader;
+use super::ring::{RingReader, of_run};
 use super::{LOOK, Phase, RING_READ, Recovery};
 use crate::base::planted::{Planted, is_planted};
 use crate::base::size::{round_down, round_up};
@@ -42,7 +42,12 @@ impl Recovery {
             self.use_block(&block, shape);
         }
         let opened = self.header.map_or(0, |header| header.run);
-        self.later = reader.later(self.ring_next, opened);
+        let later = reader.later(self.ring_next);
+        let are_any = !later.is_empty();
+        self.later = of_run(opened, later);
+        // A run that had no room for its block may have made these the last,
+        // or abandoned them.
+        self.doubt |= are_any && self.later.is_empty() && self.log_run < opened;
     }
 
     fn use_block(&mut self, block: &RingBlock, shape: LogShape) {

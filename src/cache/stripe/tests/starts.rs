@@ -7,18 +7,18 @@ fn tiny() -> Rig {
     Rig::over(Geometry::from_parts(1 << 20, 1, 4096).unwrap())
 }
 
-/// Kills the process as soon as each start has written its ring block.
+/// Kills the process after the first write of each start, until there is no
+/// room for the ring block that this should be.
 fn kill_until_the_ring_is_full(rig: &mut Rig) {
-    for _ in 0..20 {
+    let mut first = Cause::Ring;
+    while first == Cause::Ring {
         rig.kill();
-        while let Some(plan) = rig.stripe.poll(rig.now) {
-            let outcome = rig.disk.run(&plan);
-            rig.stripe.complete(rig.now, plan.id, outcome);
-            if plan.cause == Cause::Ring {
-                break;
-            }
-        }
+        let plan = rig.stripe.poll(rig.now).unwrap();
+        let outcome = rig.disk.run(&plan);
+        rig.stripe.complete(rig.now, plan.id, outcome);
+        first = plan.cause;
     }
+    assert_eq!(first, Cause::Header);
 }
 
 #[test]
@@ -122,4 +122,14 @@ fn ring_blocks_that_a_start_could_not_read_do_not_come_back_after_its_own() {
     assert_eq!(rig.get(key(1)).unwrap(), "newest");
     let later = rig.directory.lookup(key(199)).next();
     assert!(later.is_none_or(|place| place.suspect));
+}
+
+#[test]
+fn ring_blocks_of_an_unknown_past_make_what_is_older_suspect() {
+    let mut rig = tiny();
+    kill_until_the_ring_is_full(&mut rig);
+    // The run that wrote a header had no room for a block.
+    let ring = to_usize(rig.stripe.geometry().ring_offset());
+    rig.disk.bytes[ring + 20_480..ring + 24_576].fill(0);
+    assert!(rig.kill().suspect);
 }
