@@ -2,6 +2,7 @@
 
 use super::tier::SpanTier;
 use crate::base::size::MIB;
+use crate::device::Wish;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -110,12 +111,24 @@ pub enum AioMode {
     #[default]
     Auto,
     /// Linux's older asynchronous interface; not there, so opening warns and
-    /// uses threads.
+    /// takes the best there is.
     Native,
     /// A bounded pool of threads with pread and pwrite.
     Thread,
-    /// Linux's `io_uring`; not there yet, so opening warns and uses threads.
+    /// Linux's `io_uring` for the reads of event threads; where the system
+    /// refuses it, opening warns and takes threads.
     IoUring,
+}
+
+impl AioMode {
+    /// What it asks of the device layer.
+    pub(super) const fn wish(self) -> Wish {
+        match self {
+            Self::Auto | Self::Native => Wish::Best,
+            Self::Thread => Wish::Threads,
+            Self::IoUring => Wish::Rings,
+        }
+    }
 }
 
 /// What `Cache::open` is given.
@@ -132,6 +145,12 @@ pub struct CacheOptions {
     pub aio_mode: AioMode,
     /// I/O threads a span (`threads_per_disk`), at least 1.
     pub threads_per_disk: usize,
+    /// Reads of a span that one event thread has under way by `io_uring`
+    /// (`strata.disk.read_depth`).
+    pub disk_read_depth: usize,
+    /// Reads of a span that wait before one is a miss
+    /// (`strata.disk.read_queue`).
+    pub disk_read_queue: usize,
     /// Bytes of the largest fragment (`target_fragment_size`), at most
     /// 4 MiB less its header.
     pub target_fragment_size: u32,
@@ -207,6 +226,8 @@ impl Default for CacheOptions {
             ram: RamOptions::default(),
             aio_mode: AioMode::Auto,
             threads_per_disk: 8,
+            disk_read_depth: 64,
+            disk_read_queue: 1024,
             target_fragment_size: 1 << 20,
             min_average_object_size: 8000,
             agg_write_backlog: 5 * MIB,

@@ -1,10 +1,11 @@
 //! Floor 1: raw devices and files behind one seam.
 //!
 //! A [`Device`] takes requests with owned buffers and answers each by a
-//! completion, from whichever thread it likes. So the same cache runs on a
-//! pool of threads, on the in-memory device of tests, and on whatever else
-//! can read and write.
+//! completion, from whichever thread it likes. So the same cache runs on
+//! io_uring, on a pool of threads, on the in-memory device of tests, and on
+//! whatever else can read and write.
 
+mod backend;
 mod block;
 mod check;
 #[cfg(feature = "faults")]
@@ -14,16 +15,20 @@ mod ioctl;
 mod mem;
 mod open;
 mod pool;
+mod ring;
+mod uring;
 
 use crate::base::aligned::AlignedBuf;
 use bytes::Bytes;
 use nix::errno::Errno;
 use std::path::PathBuf;
 
+pub use backend::{Backend, Choice, Wish, choose};
 pub use check::{check, check_directory};
 pub use mem::{MemDevice, MemDisk};
 pub use open::{DeviceKind, OpenRequest, OpenedDevice, open};
 pub use pool::PoolDevice;
+pub use ring::drive_reads;
 
 /// What a device is, as far as its users must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +59,9 @@ pub enum DeviceError {
         /// Bytes asked for.
         asked: usize,
     },
+    /// As many requests wait as may.
+    #[error("too many requests wait for the device")]
+    Busy,
     /// The device is closed.
     #[error("the device is closed")]
     Closed,
@@ -121,6 +129,12 @@ pub trait Device: Send + Sync {
     /// Starts a request; never blocks on the device. Its completion is called
     /// exactly once, even when the device is closed meanwhile.
     fn submit(&self, request: Request);
+
+    /// Starts a request that ends though the calling thread is blocked until
+    /// it has.
+    fn submit_to_block(&self, request: Request) {
+        self.submit(request);
+    }
 }
 
 /// Reads `len` bytes at `offset` and waits for them; for opening, not for
@@ -134,7 +148,7 @@ pub fn read_blocking(
     len: usize,
 ) -> Result<AlignedBuf, DeviceError> {
     wait(|done| {
-        device.submit(Request::Read {
+        device.submit_to_block(Request::Read {
             offset,
             buf: AlignedBuf::zeroed(len),
             done,
@@ -148,7 +162,7 @@ pub fn read_blocking(
 /// What the device says.
 pub fn write_blocking(device: &dyn Device, offset: u64, bytes: Bytes) -> Result<(), DeviceError> {
     wait(|done| {
-        device.submit(Request::Write {
+        device.submit_to_block(Request::Write {
             offset,
             bytes,
             done,
@@ -161,7 +175,7 @@ pub fn write_blocking(device: &dyn Device, offset: u64, bytes: Bytes) -> Result<
 /// # Errors
 /// What the device says.
 pub fn flush_blocking(device: &dyn Device) -> Result<(), DeviceError> {
-    wait(|done| device.submit(Request::Flush { done }))
+    wait(|done| device.submit_to_block(Request::Flush { done }))
 }
 
 fn wait<T: Send + 'static>(start: impl FnOnce(Done<T>)) -> Result<T, DeviceError> {

@@ -1,10 +1,11 @@
 //! From a path of storage.config to an open device.
 
-use super::{Device, DeviceGeometry, OpenError, PoolDevice, block, file};
+use super::ring::{ReadLimits, RingDevice};
+use super::{Backend, Device, DeviceGeometry, OpenError, PoolDevice, block, file};
 use nix::errno::Errno;
 use nix::unistd::{Uid, User, geteuid};
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,20 +20,30 @@ pub struct OpenRequest {
     pub path: PathBuf,
     /// Bytes of the file if it must be created.
     pub size: Option<u64>,
-    /// I/O threads, at least one.
+    /// How it is read.
+    pub backend: Backend,
+    /// I/O threads; at least one.
     pub threads: usize,
+    /// Reads that one ring has under way, at least one.
+    pub read_depth: usize,
+    /// Reads that wait for a thread, or for room in a ring, before one fails
+    /// as `Busy`.
+    pub read_queue: usize,
     /// Overrides the physical sector's size in bytes; 0 asks the device.
     pub force_sector: u32,
 }
 
 impl OpenRequest {
-    /// `path` with its own size, four threads and its own sector.
+    /// `path` with its own size and sector, read by four threads.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             size: None,
+            backend: Backend::Threads,
             threads: 4,
+            read_depth: 64,
+            read_queue: 1024,
             force_sector: 0,
         }
     }
@@ -83,9 +94,8 @@ pub fn open(request: &OpenRequest) -> Result<OpenedDevice, OpenError> {
         DeviceKind::Block => block::open(&request)?,
         DeviceKind::File => file::open(&request)?,
     };
-    let device = PoolDevice::new(handle.file, handle.geometry, request.threads)
+    let device = serve(handle.file, handle.geometry, &request)
         .map_err(|error| from_io(&request.path, &error, "the system gives no thread"))?;
-    let device: Arc<dyn Device> = Arc::new(device);
     #[cfg(feature = "faults")]
     let device = super::faults::wrap(device, &request.path);
     Ok(OpenedDevice {
@@ -94,6 +104,24 @@ pub fn open(request: &OpenRequest) -> Result<OpenedDevice, OpenError> {
         path: request.path,
         created: handle.created,
         rotational: handle.rotational,
+    })
+}
+
+fn serve(
+    file: File,
+    geometry: DeviceGeometry,
+    request: &OpenRequest,
+) -> io::Result<Arc<dyn Device>> {
+    let file = Arc::new(file);
+    let (threads, queue) = (request.threads, request.read_queue);
+    let pool = PoolDevice::new(Arc::clone(&file), geometry, threads, queue)?;
+    Ok(match request.backend {
+        Backend::Threads => Arc::new(pool),
+        Backend::Rings => {
+            let depth = request.read_depth;
+            let limits = ReadLimits { depth, queue };
+            Arc::new(RingDevice::new(file, limits, pool))
+        }
     })
 }
 
@@ -131,7 +159,7 @@ pub(super) fn missing_device(path: &Path) -> Option<OpenError> {
     })
 }
 
-pub(super) fn from_io(path: &Path, error: &std::io::Error, what: &str) -> OpenError {
+pub(super) fn from_io(path: &Path, error: &io::Error, what: &str) -> OpenError {
     let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
     refused(path, errno, what.to_owned())
 }

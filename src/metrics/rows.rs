@@ -37,6 +37,8 @@ metrics! {
     CacheRamCacheTotalBytes = "proxy.process.cache.ram_cache.total_bytes", Gauge;
     /// Cache reads that are going on now.
     CacheReadActive = "proxy.process.cache.read.active", Gauge;
+    /// Cache reads refused because too many waited for the span.
+    CacheReadBusy = "proxy.process.cache.read.busy", Counter;
     /// Cache reads that found no usable object.
     CacheReadFailure = "proxy.process.cache.read.failure", Counter;
     /// Cache reads whose bytes failed the checksum or were overtaken by the write cursor.

@@ -5,6 +5,7 @@ use super::connection;
 use super::context::WorkerContext;
 use super::life::Stage;
 use super::peer::Peer;
+use crate::device::drive_reads;
 use crate::metrics::{Cells, Held, Metric};
 use std::cell::Cell;
 use std::io;
@@ -48,6 +49,7 @@ where
             open: Cell::new(0),
             closed: Notify::new(),
         });
+        spawn_local(read_by_ring(Rc::clone(&worker)));
         for socket in sockets {
             let listener = TcpListener::from_std(socket)?;
             spawn_local(accept(Rc::clone(&worker), listener));
@@ -81,6 +83,16 @@ impl Worker {
         while self.open.get() > 0 {
             self.closed.notified().await;
         }
+    }
+}
+
+/// Lets the thread read the spans by itself, where that is how they are read.
+async fn read_by_ring(worker: Rc<Worker>) {
+    let cache = worker.context.shared.cache.as_ref();
+    if cache.is_some_and(|cache| cache.is_read_by_rings())
+        && let Err(error) = drive_reads().await
+    {
+        tracing::warn!(%error, "no io_uring for this event thread: its reads go by threads");
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
         },
         aio_mode: aio_mode(&records.aio_mode),
         threads_per_disk: number(records.cache_threads_per_disk, defaults.threads_per_disk),
+        disk_read_depth: number(records.strata_disk_read_depth, defaults.disk_read_depth),
+        disk_read_queue: number(records.strata_disk_read_queue, defaults.disk_read_queue),
         target_fragment_size: number(
             records.cache_target_fragment_size,
             defaults.target_fragment_size,

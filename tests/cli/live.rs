@@ -110,7 +110,7 @@ fn values_without_effect_are_warned_about_by_name() {
         "CONFIG proxy.config.http.normalize_ae INT 5\n\
          CONFIG proxy.config.net.sock_option_flag_in INT 9\n\
          CONFIG proxy.config.log.rolling_enabled INT 1\n\
-         CONFIG proxy.config.aio.mode STRING io_uring\n",
+         CONFIG proxy.config.aio.mode STRING native\n",
     );
     let server = env!("CARGO_BIN_EXE_traffic_server");
     let ran = config.run(server, &["-C", "verify_config"]);
@@ -119,7 +119,7 @@ fn values_without_effect_are_warned_about_by_name() {
         "http.normalize_ae 5",
         "net.sock_option_flag_in 9",
         "log.rolling_enabled",
-        "aio.mode io_uring",
+        "aio.mode native",
     ] {
         let said = format!("proxy.config.{name} is not honoured yet");
         let (out, err) = (ran.out(), ran.err());

@@ -1,6 +1,7 @@
-//! The cache on raw loop devices; needs root and losetup.
+//! Devices, and the cache on raw loop devices; those need root and losetup.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod backends;
 #[path = "../support/loop_device.rs"]
 mod loop_device;
 

@@ -9,6 +9,7 @@ use crate::cache::options::{CacheOptions, SpanOptions};
 use crate::cache::span::{self, Intent, SpanError};
 use crate::cache::tier::SpanTier;
 use crate::cache::volume::LiveSpan;
+use crate::device::{Backend, choose};
 use crate::metrics::Metric;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,6 +114,13 @@ impl Cache {
     /// `Unknown` and `Ambiguous`.
     pub fn span_named(&self, name: &SpanName) -> Result<PathBuf, SpanCommandError> {
         names::find(&called(&self.spans.lock()), name)
+    }
+
+    /// Whether event threads read the spans by rings of their own.
+    #[must_use]
+    pub fn is_read_by_rings(&self) -> bool {
+        let backend = choose(self.options.aio_mode.wish()).backend;
+        !self.options.spans.is_empty() && backend == Backend::Rings
     }
 
     /// Waits until every stripe is judged: read, or given up.

@@ -16,7 +16,7 @@ use crate::cache::ram::RamCache;
 use crate::cache::span::{self, Intent, Span, SpanError};
 use crate::cache::stripe::{StripeIdentity, StripeOptions};
 use crate::cache::volume::{LiveSpan, LiveStripe, StripeSeed, Volume};
-use crate::device::{OpenRequest, OpenedDevice};
+use crate::device::{Backend, Choice, OpenRequest, OpenedDevice, choose};
 use crate::metrics::Registry;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -70,13 +70,32 @@ pub(super) fn open(
     registry: &Registry,
 ) -> (Arc<Cache>, Vec<SpanReport>) {
     options.target_fragment_size = options.target_fragment_size.clamp(4096, FRAGMENT_MAX);
-    if matches!(options.aio_mode, AioMode::IoUring | AioMode::Native) {
-        let mode = options.aio_mode;
-        tracing::warn!("proxy.config.aio.mode {mode:?} is not supported yet: using threads");
+    if !options.spans.is_empty() {
+        log_backend(options.aio_mode);
     }
     let devices = options.spans.iter().map(|span| open_device(span, &options));
     let devices = devices.collect();
     open_over(options, devices, clock, registry)
+}
+
+/// Says how the spans are read, and why; loudly if that is not as asked for.
+fn log_backend(mode: AioMode) {
+    let Choice { backend, why } = choose(mode.wish());
+    let granted = match mode {
+        AioMode::Auto | AioMode::Thread => true,
+        AioMode::IoUring => backend == Backend::Rings,
+        AioMode::Native => false,
+    };
+    if granted {
+        tracing::info!(?mode, ?backend, why, "disk I/O (proxy.config.aio.mode)");
+    } else {
+        tracing::warn!(
+            ?mode,
+            ?backend,
+            why,
+            "disk I/O is not by proxy.config.aio.mode"
+        );
+    }
 }
 
 /// Opens the cache over devices that are open already, one for each span of
@@ -138,7 +157,10 @@ pub(super) fn open_device(
     let request = OpenRequest {
         path: span.path.clone(),
         size: span.size,
-        threads: options.threads_per_disk.max(1),
+        backend: choose(options.aio_mode.wish()).backend,
+        threads: options.threads_per_disk,
+        read_depth: options.disk_read_depth,
+        read_queue: options.disk_read_queue,
         force_sector: options.force_sector_size,
     };
     Ok(crate::device::open(&request)?)

@@ -394,6 +394,11 @@ impl LiveStripe {
             return Err(Miss::Absent);
         }
         self.read_device(place).await.map_err(|error| {
+            if error == DeviceError::Busy {
+                // The span has work, not a fault.
+                self.counters.add(Metric::CacheReadBusy, 1);
+                return Miss::ReadError;
+            }
             tracing::warn!(path = %self.path().display(), %error,
                 offset = self.offset + place.offset, "read failed");
             self.counters.add(Metric::CacheSpanErrorsRead, 1);

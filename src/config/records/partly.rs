@@ -19,8 +19,8 @@ const SOCKET_FLAGS: i64 = 3;
 static PARTLY: &[Partly] = &[
     Partly {
         name: "proxy.config.aio.mode",
-        unheeded: |value| matches!(text(value), "native" | "io_uring"),
-        instead: "disks are read and written by threads",
+        unheeded: |value| text(value) == "native",
+        instead: "disks are read as by auto",
     },
     Partly {
         name: "proxy.config.cache.interim.migrate_threshold",

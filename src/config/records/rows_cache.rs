@@ -11,7 +11,7 @@ admin_hosts: optional = NULL, "proxy.config.admin.hosts", ANY, Reload, Global, H
 admin_listen: text = "127.0.0.1:8083", "proxy.config.admin.listen", form(Syntax::Listen), Restart, Global, Honoured;
 /// User to become after a start as root: a name, `#uid`, or `#-1` to stay root, with a warning.
 admin_user_id: text = "nobody", "proxy.config.admin.user_id", ANY, Restart, Global, Honoured;
-/// How disks are read and written: auto or thread is by threads; native and io_uring are too, with a warning.
+/// How event threads read disks: `io_uring`, by a ring of their own; `thread`, by a pool of threads; `auto`, the first where the system gives it. Writes go by threads always. ATS's native is taken for auto, with a warning.
 aio_mode: text = "auto", "proxy.config.aio.mode", one_of(&["auto", "native", "thread", "io_uring"]), Restart, Global, Honoured;
 /// Error page templates: 0 none, 1 the default directory, 2 per language, 3 per domain.
 body_factory_enable_customizations: int = 0, "proxy.config.body_factory.enable_customizations", between(0, 3), Restart, Global, Ignored;
@@ -91,7 +91,7 @@ cache_shm_purge_stale_on_start: int = 0, "proxy.config.cache.shm.purge_stale_on_
 cache_shm_use_hugepages: int = 0, "proxy.config.cache.shm.use_hugepages", FLAG, Restart, Global, Ignored;
 /// Bytes of body in one fragment of the objects stored from now on; at most 1,835,008 are used.
 cache_target_fragment_size: int = 1_048_576, "proxy.config.cache.target_fragment_size", between(65_536, 4_194_304), Restart, Global, Honoured;
-/// Threads that read and write each span.
+/// Threads that read and write each span; with io_uring, what event threads do not read.
 cache_threads_per_disk: int = 8, "proxy.config.cache.threads_per_disk", between(1, 256), Restart, Global, Honoured;
 /// File that divides the storage into volumes.
 cache_volume_filename: text = "volume.config", "proxy.config.cache.volume_filename", ANY, Restart, Global, Ignored;

@@ -65,6 +65,10 @@ ssl_session_cache: int = 2, "proxy.config.ssl.session_cache", between(0, 2), Res
 stop_shutdown_timeout: int = 10, "proxy.config.stop.shutdown_timeout", SECONDS, Reload, Global, Honoured;
 /// Fragments and directory pages with a wrong checksum at which a span goes offline.
 strata_cache_max_checksum_errors: int = 100, "proxy.config.strata.cache.max_checksum_errors", between(1, 1_000_000), Reload, Global, Honoured;
+/// Reads of a span that one event thread has under way at a time, by io_uring.
+strata_disk_read_depth: int = 64, "proxy.config.strata.disk.read_depth", between(1, 1024), Restart, Global, Honoured;
+/// Reads of a span that may wait beside them, or for a thread of the pool; beyond, a read is a miss.
+strata_disk_read_queue: int = 1024, "proxy.config.strata.disk.read_queue", between(0, 1_000_000), Restart, Global, Honoured;
 /// A host's regular expression: `anchored` must match the whole host, `search` any part of it, as in ATS.
 strata_remap_host_regex: text = "anchored", "proxy.config.strata.remap.host_regex", one_of(&["anchored", "search"]), Reload, Global, Honoured;
 /// A rule's path: `segment` ends at a `/`, `byte` matches any longer path, as in ATS.

@@ -92,6 +92,17 @@ fn spans_are_relative_to_the_configuration_and_ram_may_be_automatic() {
     assert_eq!(options.ram.size, None);
 }
 
+#[test]
+fn how_spans_are_read_is_as_the_records_say() {
+    let options = Site::new("").options(
+        "CONFIG proxy.config.aio.mode STRING io_uring\n\
+         CONFIG proxy.config.strata.disk.read_depth INT 7\n\
+         CONFIG proxy.config.strata.disk.read_queue INT 9\n",
+    );
+    assert_eq!(options.aio_mode, AioMode::IoUring);
+    assert_eq!((options.disk_read_depth, options.disk_read_queue), (7, 9));
+}
+
 #[tokio::test]
 async fn the_directory_is_as_large_as_the_average_object_asks() {
     let (_site, cache, _) = opened("").await;
