@@ -135,6 +135,12 @@ enum Cache {
         #[arg(required = true)]
         urls: Vec<String>,
     },
+    /// Forget all that is stored, at once and durably
+    Clear {
+        /// Of this volume only
+        #[arg(long, value_name = "N")]
+        volume: Option<u32>,
+    },
 }
 
 /// A method of the control socket and its parameters.
@@ -150,7 +156,7 @@ fn request(command: &Command) -> (&'static str, Value) {
         Command::Server(Server::Stop) => ("server.stop", json!({})),
         Command::Server(Server::Drain) => ("server.drain", json!({})),
         Command::Storage(command) => storage_request(command),
-        Command::Cache(Cache::Purge { urls }) => ("cache.purge", json!({ "urls": urls })),
+        Command::Cache(command) => cache_request(command),
     }
 }
 
@@ -171,6 +177,13 @@ fn storage_request(command: &Storage) -> (&'static str, Value) {
         Storage::Offline { span } => ("storage.offline", json!({ "span": span })),
         Storage::Online { span } => ("storage.online", json!({ "span": span })),
         Storage::Init { span, force } => ("storage.init", json!({ "span": span, "force": force })),
+    }
+}
+
+fn cache_request(command: &Cache) -> (&'static str, Value) {
+    match command {
+        Cache::Purge { urls } => ("cache.purge", json!({ "urls": urls })),
+        Cache::Clear { volume } => ("cache.clear", json!({ "volume": volume })),
     }
 }
 
@@ -235,7 +248,8 @@ fn text(command: &Command, result: &Value) -> String {
         Command::Cache(Cache::Purge { .. }) => purge_text(result),
         Command::Metric(Metric::Zero { .. })
         | Command::Server(Server::Stop | Server::Drain)
-        | Command::Storage(Storage::Offline { .. }) => String::new(),
+        | Command::Storage(Storage::Offline { .. })
+        | Command::Cache(Cache::Clear { .. }) => String::new(),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Epochs and the rules of purges and removals: nothing dead comes back.
 //!
 //! Every fill remembers the epoch at which it began. A purge or a removal
-//! takes the next epoch for its key, and what began before is dead.
+//! takes the next epoch for its key, and what began before is dead. A clear
+//! does so for all keys of a volume, or of all.
 
 mod rules;
 mod state;
 
-pub(super) use rules::Rules;
+pub(super) use rules::{Clears, Rules, Subject};
 pub(super) use state::{State, StateError};

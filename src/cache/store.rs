@@ -5,6 +5,7 @@
 //! place after it.
 
 mod admin;
+mod clear;
 mod counters;
 mod deferred;
 mod find;
@@ -264,7 +265,7 @@ impl Cache {
             return;
         };
         let _slot = self.slots.lock(hash);
-        if home.stripe.holds(hash, home.entry) {
+        if home.stripe.holds(hash, home.entry) && !self.rules.kills(&stored.subject()) {
             self.ram.insert(hash, Arc::new(stored.compact(chunks)));
         }
     }

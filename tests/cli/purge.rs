@@ -1,4 +1,4 @@
-//! Purging by the URL that a client would ask for.
+//! Purging by the URL that a client would ask for, and clearing.
 
 use crate::support::Config;
 
@@ -35,4 +35,17 @@ fn a_url_that_no_rule_takes_purges_nothing() {
         assert_eq!((ran.code(), ran.out().as_str()), (2, ""));
         assert!(ran.err().contains(url), "{}", ran.err());
     }
+}
+
+#[test]
+fn a_clear_is_of_all_or_of_a_volume_that_there_is() {
+    let config = Config::new("");
+    config.write("storage.config", "one 64M volume=1\ntwo 64M volume=2\n");
+    let _server = config.start();
+    assert_eq!(config.ctl(&["cache", "clear"]).ok(), "");
+    assert_eq!(config.ctl(&["cache", "clear", "--volume", "2"]).ok(), "");
+    let unknown = config.ctl(&["cache", "clear", "--volume", "7"]);
+    assert_eq!(unknown.code(), 2);
+    let told = "7: no span of storage.config is of this volume; there is 1, 2";
+    assert!(unknown.err().contains(told), "{}", unknown.err());
 }

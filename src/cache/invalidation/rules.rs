@@ -14,6 +14,48 @@ struct Table {
     order: VecDeque<(u128, u64)>,
     /// Fills that began below this epoch may miss a rule that was forgotten.
     floor: u64,
+    clears: Clears,
+}
+
+/// The epochs below which everything is dead: of all volumes, and of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clears {
+    /// Below it, everything is dead.
+    pub(crate) all: u64,
+    /// Below its epoch, everything of the volume is dead.
+    pub(crate) volumes: HashMap<u32, u64>,
+}
+
+impl Clears {
+    /// Makes dead what is older than `epoch`, in one volume or in all.
+    pub(crate) fn add(&mut self, volume: Option<u32>, epoch: u64) {
+        let of = match volume {
+            Some(volume) => self.volumes.entry(volume).or_default(),
+            None => &mut self.all,
+        };
+        *of = epoch.max(*of);
+    }
+
+    /// Of a copy that lies in no volume it is not known which it belongs to:
+    /// any clear kills it.
+    fn kill(&self, volume: Option<u32>, epoch: u64) -> bool {
+        let of_volume = match volume {
+            Some(volume) => self.volumes.get(&volume),
+            None => self.volumes.values().max(),
+        };
+        epoch < self.all || of_volume.is_some_and(|clear| epoch < *clear)
+    }
+}
+
+/// A copy as rules see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// The hash of its key.
+    pub(crate) key: u128,
+    /// The epoch at which its fill began.
+    pub(crate) epoch: u64,
+    /// The volume that it lies in, if it lies on a span.
+    pub(crate) volume: Option<u32>,
 }
 
 /// The counter of invalidations, and what each of the last ones hit.
@@ -25,13 +67,14 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// Rules at `epoch`, with those that an earlier run left unfinished.
-    pub(crate) fn new(epoch: u64, unfinished: &[(u128, u64)]) -> Self {
+    pub(crate) fn new(epoch: u64, unfinished: &[(u128, u64)], clears: Clears) -> Self {
         Self {
             epoch: AtomicU64::new(epoch),
             table: RwLock::new(Table {
                 by_key: unfinished.iter().copied().collect(),
                 order: unfinished.iter().copied().collect(),
                 floor: 0,
+                clears,
             }),
         }
     }
@@ -57,22 +100,33 @@ impl Rules {
         epoch
     }
 
-    /// Whether a copy under `key` with this epoch is dead.
-    pub(crate) fn kills(&self, key: u128, epoch: u64) -> bool {
-        self.table.read().kills(key, epoch)
+    /// Makes dead all that began before now, in one volume or everywhere;
+    /// returns the rule's epoch.
+    pub(crate) fn clear(&self, volume: Option<u32>) -> u64 {
+        let mut table = self.table.write();
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
+        table.clears.add(volume, epoch);
+        epoch
     }
 
-    /// Whether a fill of `key` that began at `epoch` must not be stored. A
-    /// fill that is older than every rule remembered is refused to be safe.
-    pub(crate) fn kills_fill(&self, key: u128, epoch: u64) -> bool {
+    /// Whether a copy is dead.
+    pub(crate) fn kills(&self, subject: &Subject) -> bool {
+        self.table.read().kills(subject)
+    }
+
+    /// Whether what a fill brings must not be stored. A fill that is older
+    /// than every rule remembered is refused to be safe.
+    pub(crate) fn kills_fill(&self, subject: &Subject) -> bool {
         let table = self.table.read();
-        epoch < table.floor || table.kills(key, epoch)
+        subject.epoch < table.floor || table.kills(subject)
     }
 }
 
 impl Table {
-    fn kills(&self, key: u128, epoch: u64) -> bool {
-        self.by_key.get(&key).is_some_and(|rule| epoch < *rule)
+    fn kills(&self, subject: &Subject) -> bool {
+        let rule = self.by_key.get(&subject.key);
+        rule.is_some_and(|rule| subject.epoch < *rule)
+            || self.clears.kill(subject.volume, subject.epoch)
     }
 
     fn forget_beyond(&mut self, limit: usize) {
@@ -92,27 +146,35 @@ impl Table {
 mod tests {
     use super::*;
 
+    const fn subject(key: u128, epoch: u64) -> Subject {
+        Subject {
+            key,
+            epoch,
+            volume: Some(3),
+        }
+    }
+
     #[test]
     fn a_rule_kills_what_began_before_it_under_its_key_only() {
-        let rules = Rules::new(7, &[]);
+        let rules = Rules::new(7, &[], Clears::default());
         let before = rules.epoch();
         rules.add(1);
-        assert!(rules.kills_fill(1, before));
-        assert!(rules.kills_fill(1, before));
-        assert!(!rules.kills_fill(2, before));
-        assert!(!rules.kills_fill(1, rules.epoch()));
+        assert!(rules.kills_fill(&subject(1, before)));
+        assert!(rules.kills_fill(&subject(1, before)));
+        assert!(!rules.kills_fill(&subject(2, before)));
+        assert!(!rules.kills_fill(&subject(1, rules.epoch())));
     }
 
     #[test]
     fn rules_of_an_earlier_run_hold() {
-        let rules = Rules::new(7, &[(1, 6)]);
-        assert!(rules.kills_fill(1, 5));
-        assert!(!rules.kills_fill(1, 6));
+        let rules = Rules::new(7, &[(1, 6)], Clears::default());
+        assert!(rules.kills_fill(&subject(1, 5)));
+        assert!(!rules.kills_fill(&subject(1, 6)));
     }
 
     #[test]
     fn a_fill_older_than_a_forgotten_rule_is_refused_under_any_key() {
-        let rules = Rules::new(0, &[]);
+        let rules = Rules::new(0, &[], Clears::default());
         let before = rules.epoch();
         rules.add(0);
         let between = rules.epoch();
@@ -121,7 +183,25 @@ mod tests {
             rules.add(key);
         }
         assert_eq!(rules.len(), RECENT_LIMIT);
-        assert!(rules.kills_fill(u128::MAX, before));
-        assert!(!rules.kills_fill(u128::MAX, between));
+        assert!(rules.kills_fill(&subject(u128::MAX, before)));
+        assert!(!rules.kills_fill(&subject(u128::MAX, between)));
+    }
+
+    #[test]
+    fn a_clear_kills_what_is_older_in_its_volume_or_in_all() {
+        let rules = Rules::new(7, &[], Clears::default());
+        let in_volume = |volume, epoch| Subject {
+            volume,
+            ..subject(1, epoch)
+        };
+        let before = rules.epoch();
+        let epoch = rules.clear(Some(3));
+        assert!(rules.kills(&in_volume(Some(3), before)));
+        assert!(rules.kills(&in_volume(None, before)));
+        assert!(!rules.kills(&in_volume(Some(4), before)));
+        assert!(!rules.kills(&in_volume(Some(3), epoch)));
+        rules.clear(None);
+        assert!(rules.kills(&in_volume(Some(4), epoch)));
+        assert!(!rules.kills(&in_volume(Some(3), rules.epoch())));
     }
 }

@@ -3,6 +3,7 @@
 //! It lies in sled under the state directory. Losing it never lets an old
 //! object come back: stripes that know another instance are suspect.
 
+use super::rules::Clears;
 use crate::base::prng::system_u128;
 use std::path::Path;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub(crate) struct State {
     db: sled::Db,
     purges: sled::Tree,
     offline: sled::Tree,
+    clears: sled::Tree,
     /// Names the installation.
     pub(crate) instance: u128,
     /// Counts the starts.
@@ -45,11 +47,12 @@ pub(crate) struct State {
 
 impl State {
     /// Opens the state in `dir`, or one that lives only as long as this
-    /// process, and counts this start.
+    /// process, and counts this start. One that begins now begins at the
+    /// epoch `first`, which must be above those of a state that was lost.
     ///
     /// # Errors
     /// When it is damaged, locked, or the directory can't be written.
-    pub(crate) fn open(dir: Option<&Path>) -> Result<Self, StateError> {
+    pub(crate) fn open(dir: Option<&Path>, first: u64) -> Result<Self, StateError> {
         let config = sled::Config::new().cache_capacity(SLED_CACHE);
         let config = match dir {
             Some(dir) => config.path(dir.join("cache-state")),
@@ -61,7 +64,7 @@ impl State {
             None => system_u128(),
         };
         let run = small(number(&db, RUN)?) + 1;
-        let epoch = small(number(&db, EPOCH)?);
+        let epoch = number(&db, EPOCH)?.map_or(first, |known| small(Some(known)));
         put(&db, INSTANCE, instance)?;
         put(&db, RUN, u128::from(run))?;
         put(&db, EPOCH, u128::from(epoch + EPOCHS_AHEAD))?;
@@ -69,6 +72,7 @@ impl State {
         Ok(Self {
             purges: db.open_tree("purges")?,
             offline: db.open_tree("offline")?,
+            clears: db.open_tree("clears")?,
             db,
             instance,
             run,
@@ -131,6 +135,36 @@ impl State {
             }
         }
         Ok(purges)
+    }
+
+    /// Writes down that everything below `epoch` is dead, in one volume or in
+    /// all; it is durable on return, and holds for good: a span that is away
+    /// may come back at any time.
+    ///
+    /// # Errors
+    /// When it can't be made durable.
+    pub(crate) fn clear(&self, volume: Option<u32>, epoch: u64) -> Result<(), StateError> {
+        let name = volume.map_or(Vec::new(), |volume| volume.to_le_bytes().to_vec());
+        self.clears.insert(name, &epoch.to_le_bytes())?;
+        self.reserve_epochs(epoch)?;
+        self.db.flush()?;
+        Ok(())
+    }
+
+    /// What was cleared so far.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub(crate) fn clears(&self) -> Result<Clears, StateError> {
+        let mut clears = Clears::default();
+        for row in &self.clears {
+            let (name, epoch) = row?;
+            let volume = name.as_ref().try_into().map(u32::from_le_bytes).ok();
+            if let Ok(epoch) = epoch.as_ref().try_into().map(u64::from_le_bytes) {
+                clears.add(volume, epoch);
+            }
+        }
+        Ok(clears)
     }
 
     /// Remembers whether a span is kept offline.
@@ -201,9 +235,9 @@ mod tests {
     #[test]
     fn an_opening_waits_for_the_state_before_it_to_let_go() {
         let dir = tempfile::tempdir().unwrap();
-        let first = State::open(Some(dir.path())).unwrap();
+        let first = State::open(Some(dir.path()), 0).unwrap();
         let path = dir.path().to_owned();
-        let second = std::thread::spawn(move || State::open(Some(&path)).unwrap().run);
+        let second = std::thread::spawn(move || State::open(Some(&path), 0).unwrap().run);
         std::thread::park_timeout(LOCK_PAUSE * 5);
         drop(first);
         assert_eq!(second.join().unwrap(), 2);
@@ -212,47 +246,69 @@ mod tests {
     #[test]
     fn an_installation_keeps_its_name_and_counts_its_starts() {
         let dir = tempfile::tempdir().unwrap();
-        let first = State::open(Some(dir.path())).unwrap();
+        let first = State::open(Some(dir.path()), 0).unwrap();
         let (instance, run) = (first.instance, first.run);
         drop(first);
-        let second = State::open(Some(dir.path())).unwrap();
+        let second = State::open(Some(dir.path()), 0).unwrap();
         assert_eq!((second.instance, second.run), (instance, run + 1));
-        assert_ne!(State::open(None).unwrap().instance, instance);
+        assert_ne!(State::open(None, 0).unwrap().instance, instance);
     }
 
     #[test]
     fn a_later_run_never_takes_an_epoch_again() {
         let dir = tempfile::tempdir().unwrap();
-        let first = State::open(Some(dir.path())).unwrap();
+        let first = State::open(Some(dir.path()), 0).unwrap();
         let used = first.epoch + EPOCHS_AHEAD * 3;
         first.reserve_epochs(used).unwrap();
         drop(first);
-        assert!(State::open(Some(dir.path())).unwrap().epoch >= used);
+        assert!(State::open(Some(dir.path()), 0).unwrap().epoch >= used);
     }
 
     #[test]
     fn a_purge_is_unfinished_until_it_ends_and_an_older_end_leaves_a_newer_one() {
         let dir = tempfile::tempdir().unwrap();
-        let state = State::open(Some(dir.path())).unwrap();
+        let state = State::open(Some(dir.path()), 0).unwrap();
         state.begin_purge(1, 10).unwrap();
         state.begin_purge(2, 11).unwrap();
         state.begin_purge(1, 12).unwrap();
         state.end_purge(1, 10).unwrap();
         state.end_purge(2, 11).unwrap();
         drop(state);
-        let again = State::open(Some(dir.path())).unwrap();
+        let again = State::open(Some(dir.path()), 0).unwrap();
         assert_eq!(again.unfinished_purges().unwrap(), vec![(1, 12)]);
     }
 
     #[test]
     fn a_span_kept_offline_is_remembered() {
         let dir = tempfile::tempdir().unwrap();
-        let state = State::open(Some(dir.path())).unwrap();
+        let state = State::open(Some(dir.path()), 0).unwrap();
         state.set_offline(5, true).unwrap();
         drop(state);
-        let state = State::open(Some(dir.path())).unwrap();
+        let state = State::open(Some(dir.path()), 0).unwrap();
         assert!(state.is_offline(5).unwrap());
         state.set_offline(5, false).unwrap();
         assert!(!state.is_offline(5).unwrap());
+    }
+
+    #[test]
+    fn a_state_that_begins_anew_begins_above_the_epochs_of_one_that_was_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Some(dir.path()), 70).unwrap();
+        assert_eq!(state.epoch, 70);
+        drop(state);
+        let again = State::open(Some(dir.path()), 5_000_000_000).unwrap();
+        assert_eq!(again.epoch, 70 + EPOCHS_AHEAD);
+    }
+
+    #[test]
+    fn clears_are_remembered_each_volume_s_and_that_of_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(Some(dir.path()), 0).unwrap();
+        state.clear(Some(1), 5).unwrap();
+        state.clear(None, 6).unwrap();
+        state.clear(Some(1), 9).unwrap();
+        drop(state);
+        let clears = State::open(Some(dir.path()), 0).unwrap().clears().unwrap();
+        assert_eq!((clears.all, &clears.volumes), (6, &[(1, 9)].into()));
     }
 }

@@ -4,6 +4,7 @@ use super::answer::{Miss, ObjectKind};
 use crate::cache::CacheKey;
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::object::{HeadKind, ObjectContent, body_key};
+use crate::cache::invalidation::Subject;
 use crate::cache::ram::RamValue;
 use crate::cache::volume::{LiveStripe, Located};
 use bytes::Bytes;
@@ -63,6 +64,17 @@ impl Stored {
             chunks: self.chunks.clone(),
             fragments: self.fragments.clone(),
             home: None,
+        }
+    }
+
+    /// What rules judge it by.
+    pub(in crate::cache) fn subject(&self) -> Subject {
+        let head = self.home.as_ref().map(|home| &home.stripe);
+        let body = self.fragments.as_ref().map(|body| &body.stripe);
+        Subject {
+            key: self.key.hash(),
+            epoch: self.epoch,
+            volume: head.or(body).map(|stripe| stripe.volume),
         }
     }
 

@@ -97,6 +97,14 @@ impl DeferredHeads {
         self.table.lock().heads.get(&hash).cloned()
     }
 
+    /// Takes out what is not to be kept.
+    pub(super) fn retain(&self, keep: impl Fn(&Deferred) -> bool) {
+        let mut table = self.table.lock();
+        table.heads.retain(|_, head| keep(head));
+        table.bytes = table.heads.values().map(Deferred::bytes).sum();
+        self.count.store(table.heads.len(), Ordering::Release);
+    }
+
     /// The keys of those that have waited long enough.
     pub(super) fn ready(&self) -> Vec<u128> {
         let table = self.table.lock();

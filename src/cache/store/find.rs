@@ -70,7 +70,7 @@ impl Cache {
             Some((stored, suspect))
         };
         let (mut stored, suspect) = stripe.find(key.hash(), accept).await?;
-        if self.rules.kills(key.hash(), stored.epoch) {
+        if self.rules.kills(&stored.subject()) {
             if let Some(home) = &stored.home {
                 stripe.free_entry(key.hash(), home.entry);
             }

@@ -4,6 +4,7 @@ use super::Cache;
 use super::deferred::Deferred;
 use crate::cache::CacheKey;
 use crate::cache::format::fragment::FragmentKind;
+use crate::cache::invalidation::Subject;
 use crate::cache::object::{CopyRef, Fragments, Home, NewObject, NotStored, Stored};
 use crate::cache::ram::Admission;
 use crate::cache::stripe::NewFragment;
@@ -63,7 +64,11 @@ impl Cache {
             None => self.owner(&stored.key)?,
         };
         let _slot = self.slots.lock(hash);
-        if self.rules.kills_fill(hash, stored.epoch) {
+        let subject = Subject {
+            volume: target.as_ref().map(|target| target.volume),
+            ..stored.subject()
+        };
+        if self.rules.kills_fill(&subject) {
             return Err(NotStored::Invalidated);
         }
         match target {
@@ -98,7 +103,7 @@ impl Cache {
                 Err(NotStored::Replaced)
             };
         };
-        if !home.stripe.holds(hash, home.entry) {
+        if !home.stripe.holds(hash, home.entry) || self.rules.kills(&old.subject()) {
             return Err(NotStored::Replaced);
         }
         let newer = old.with_meta(meta, epoch);

@@ -10,7 +10,7 @@ use crate::base::clock::Clock;
 use crate::base::size::MIB;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::inspect::{SpanOutcome, SpanReport};
-use crate::cache::invalidation::Rules;
+use crate::cache::invalidation::{Clears, Rules};
 use crate::cache::options::{AioMode, CacheOptions, LiveOptions, SpanOptions};
 use crate::cache::ram::RamCache;
 use crate::cache::span::{self, Intent, Span, SpanError};
@@ -33,6 +33,8 @@ const RAM_LEAST: u64 = 32 * MIB;
 const SLOT_BYTES: u64 = 8;
 /// The largest fragment: two and their heads fit the aggregation buffer.
 const FRAGMENT_MAX: u32 = 1_792 << 10;
+/// Epochs between two seconds of the time of day.
+const EPOCHS_A_SECOND: u64 = 1 << 21;
 /// Bytes of the aggregation buffer, which wait beside the backlog.
 const BUFFER_BYTES: u64 = 4 * MIB;
 
@@ -106,8 +108,9 @@ pub(super) fn open_over(
     clock: Arc<dyn Clock>,
     registry: &Registry,
 ) -> (Arc<Cache>, Vec<SpanReport>) {
-    let state = thread::open_state(options.state_dir.as_deref());
+    let state = thread::open_state(options.state_dir.as_deref(), first_epoch(&*clock));
     let unfinished = state.unfinished_purges().unwrap_or_default();
+    let clears = cleared(&state);
     let counters = Arc::new(Counters::new(registry));
     let shared = Shared {
         options: &options,
@@ -125,7 +128,7 @@ pub(super) fn open_over(
     let cache = Arc::new_cyclic(|me| Cache {
         me: me.clone(),
         ram: RamCache::new(ram_size, &options.ram),
-        rules: Rules::new(state.epoch, &unfinished),
+        rules: Rules::new(state.epoch, &unfinished, clears),
         slots: Slots::new(),
         thread: CacheThread::start(me.clone(), state.clone(), &unfinished),
         deferred: DeferredHeads::default(),
@@ -141,6 +144,24 @@ pub(super) fn open_over(
     });
     cache.publish();
     (cache, reports)
+}
+
+/// Where epochs begin when the state is new: by the time of day, so that they
+/// are above all that was handed out by a state that was lost, of which a
+/// start takes less than a second's.
+fn first_epoch(clock: &dyn Clock) -> u64 {
+    clock.wall().as_secs().saturating_mul(EPOCHS_A_SECOND)
+}
+
+/// What was cleared; everything, if that can't be read any more.
+fn cleared(state: &State) -> Clears {
+    state.clears().unwrap_or_else(|error| {
+        tracing::error!(%error, "what was cleared is not known any more: all is cleared");
+        Clears {
+            all: state.epoch,
+            ..Clears::default()
+        }
+    })
 }
 
 /// The spans among `entries` that are open.

@@ -168,7 +168,7 @@ impl Cache {
         let epoch = self.rules.epoch();
         let _slot = self.slots.lock(hash);
         let there = home.stripe.holds_written(hash, home.entry);
-        if !there || self.rules.kills(hash, stored.epoch) {
+        if !there || self.rules.kills(&stored.subject()) {
             return Err(NotMoved::Gone);
         }
         let mut copy = stored.with_meta(stored.meta.clone(), epoch);

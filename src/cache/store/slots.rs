@@ -19,6 +19,13 @@ impl Slots {
         }
     }
 
+    /// Waits until every change that is under way has been made.
+    pub(super) fn pass(&self) {
+        for slot in &self.locks {
+            drop(slot.lock());
+        }
+    }
+
     /// The lock of `key`, taken.
     pub(super) fn lock(&self, key: u128) -> MutexGuard<'_, ()> {
         let slots = u128::try_from(SLOTS).unwrap_or(1);

@@ -24,6 +24,11 @@ enum Job {
         gone: Gone,
         done: oneshot::Sender<Result<(), PurgeError>>,
     },
+    Clear {
+        volume: Option<u32>,
+        epoch: u64,
+        done: oneshot::Sender<Result<(), PurgeError>>,
+    },
     FreeLater {
         key: u128,
         epoch: u64,
@@ -102,6 +107,21 @@ impl CacheThread {
         wait.await.unwrap_or(Err(PurgeError::Closed))
     }
 
+    /// Makes a clear durable.
+    pub(super) async fn begin_clear(
+        &self,
+        volume: Option<u32>,
+        epoch: u64,
+    ) -> Result<(), PurgeError> {
+        let (done, wait) = oneshot::channel();
+        self.send(Job::Clear {
+            volume,
+            epoch,
+            done,
+        });
+        wait.await.unwrap_or(Err(PurgeError::Closed))
+    }
+
     /// Frees what a key had before `epoch`, once every stripe has been read.
     pub(super) fn free_later(&self, key: u128, epoch: u64) {
         self.send(Job::FreeLater { key, epoch });
@@ -141,6 +161,15 @@ impl Work {
                 Ok(Job::Purge { key, gone, done }) => {
                     // Nobody may be waiting any more; the purge holds anyway.
                     drop(done.send(self.purge(key, gone)));
+                    continue;
+                }
+                Ok(Job::Clear {
+                    volume,
+                    epoch,
+                    done,
+                }) => {
+                    let cleared = self.state.clear(volume, epoch);
+                    drop(done.send(cleared.map_err(|e| PurgeError::State(e.to_string()))));
                     continue;
                 }
                 Ok(Job::FreeLater { key, epoch }) => self.unfinished.push(Unfinished {
@@ -221,8 +250,8 @@ impl Work {
 
 /// The durable state in `dir`. When it can't be opened the cache runs on one
 /// that is forgotten at the end: what lies on the spans is suspect then.
-pub(super) fn open_state(dir: Option<&Path>) -> State {
-    match State::open(dir) {
+pub(super) fn open_state(dir: Option<&Path>, first_epoch: u64) -> State {
+    match State::open(dir, first_epoch) {
         Ok(state) => {
             let (instance, run) = (state.instance, state.run);
             tracing::info!(%run, instance = %format_args!("{instance:032x}"), "cache state");
@@ -231,7 +260,8 @@ pub(super) fn open_state(dir: Option<&Path>) -> State {
         Err(error) => {
             tracing::error!(%error, "the cache's state can't be opened: \
                 purges are not durable, and what the spans hold is revalidated");
-            State::open(None).expect("sled needs only a temporary directory here")
+            let temporary = State::open(None, first_epoch);
+            temporary.expect("sled needs only a temporary directory here")
         }
     }
 }

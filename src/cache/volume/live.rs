@@ -32,6 +32,8 @@ use tokio::sync::{Notify, oneshot};
 /// A stripe, and what drives it.
 pub(in crate::cache) struct LiveStripe {
     pub(in crate::cache) uuid: u128,
+    /// The volume that owns it.
+    pub(in crate::cache) volume: u32,
     pub(super) span: Arc<LiveSpan>,
     /// Bytes from the span's start.
     pub(super) offset: u64,
@@ -117,6 +119,7 @@ impl LiveStripe {
     ) -> Arc<Self> {
         Arc::new(Self {
             uuid: slot.uuid,
+            volume: slot.volume,
             span: Arc::clone(span),
             offset: slot.offset,
             length: slot.length,

@@ -1,4 +1,4 @@
-//! `cache purge`.
+//! `cache purge|clear`.
 
 use super::Control;
 use crate::cache::CacheKey;
@@ -32,6 +32,36 @@ pub(super) async fn purge(control: &Control, urls: &[&str]) -> Result<Value, Fau
         }));
     }
     Ok(json!({ "purged": purged }))
+}
+
+/// Clears one volume or all, durably.
+///
+/// # Errors
+///
+/// `NotFound` for a volume that no span is of, `Refused` if it could not be
+/// made durable.
+pub(super) async fn clear(control: &Control, volume: Option<u64>) -> Result<Value, Fault> {
+    let volume = volume
+        .map(|number| known_volume(control, number))
+        .transpose()?;
+    control.cache.clear(volume).await.map_err(|error| {
+        let what = format!("all is gone until the server restarts, but {error}");
+        Fault::new(FaultKind::Refused, what)
+    })?;
+    tracing::warn!(?volume, "cache cleared");
+    Ok(json!({ "volume": volume }))
+}
+
+fn known_volume(control: &Control, number: u64) -> Result<u32, Fault> {
+    let known = control.cache.volumes();
+    let found = known.iter().find(|volume| u64::from(**volume) == number);
+    found.copied().ok_or_else(|| {
+        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+        let known = known.join(", ");
+        let what =
+            format!("{number}: no span of storage.config is of this volume; there is {known}");
+        Fault::new(FaultKind::NotFound, what)
+    })
 }
 
 fn key(control: &Control, text: &str) -> Result<CacheKey, Fault> {

@@ -17,6 +17,7 @@
 //! | `storage.offline` | `span` | nothing |
 //! | `storage.online` | `span` | `state`: `loading` until it has been read |
 //! | `storage.init` | `span`, `force` | `next`: the command to use it by |
+//! | `cache.clear` | `volume`; none is all | `volume` |
 //! | `cache.purge` | `urls` | `purged`: url, key and whether it was `found` |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
 //! | `server.stop` | | nothing; the server then drains and exits |
@@ -99,14 +100,20 @@ impl Control {
     async fn dispatch(&self, call: &Call) -> Result<Value, Fault> {
         match call.method.split_once('.') {
             Some(("storage", action)) => self.storage(action, call).await,
-            Some(("cache", "purge")) => {
-                let urls = Params::of(call, &["urls"])?.some_texts("urls")?;
-                cache::purge(self, &urls).await
-            }
+            Some(("cache", action)) => self.cache(action, call).await,
             Some(("config", action)) => self.config(action, call),
             Some(("value", action)) => self.value(action, call),
             Some(("metric", action)) => self.metric(action, call),
             Some(("server", action)) => self.server(action, call),
+            _ => Err(no_method(call)),
+        }
+    }
+
+    async fn cache(&self, action: &str, call: &Call) -> Result<Value, Fault> {
+        let params = |names: &[&str]| Params::of(call, names);
+        match action {
+            "purge" => cache::purge(self, &params(&["urls"])?.some_texts("urls")?).await,
+            "clear" => cache::clear(self, params(&["volume"])?.number("volume")?).await,
             _ => Err(no_method(call)),
         }
     }

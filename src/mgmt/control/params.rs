@@ -60,6 +60,17 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// A whole number from 0; an absent one is none.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Fault> {
+        let value = self.call.params.get(name).filter(|value| !value.is_null());
+        let number = value.map(|value| value.as_u64());
+        match number {
+            None => Ok(None),
+            Some(None) => Err(bad(format!("{name} must be a whole number"))),
+            Some(number) => Ok(number),
+        }
+    }
+
     /// A regular expression that must be there; it matches anywhere in a name.
     pub(super) fn pattern(&self) -> Result<Regex, Fault> {
         Regex::new(self.text("pattern")?).map_err(|error| bad(error.to_string()))
@@ -90,6 +101,9 @@ mod tests {
         assert!(params.flag("flag").is_err());
         assert!(params.pattern().is_err());
         assert!(params.some_texts("absent").is_err());
+        assert!(params.number("names").is_err());
+        assert_eq!(params.number("n"), Ok(Some(1)));
+        assert_eq!(params.number("absent"), Ok(None));
         assert_eq!(params.flag("absent"), Ok(false));
     }
 }

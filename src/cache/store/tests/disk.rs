@@ -15,6 +15,8 @@ pub(super) struct Machine {
     pub(super) disks: Vec<(SpanTier, Arc<MemDisk>)>,
     state: tempfile::TempDir,
     pub(super) ram: RamOptions,
+    /// The volume of each disk, if that is not 0.
+    pub(super) volumes: Vec<u8>,
 }
 
 /// A cache on a machine.
@@ -37,6 +39,7 @@ impl Machine {
                 cutoff: 1,
                 ..RamOptions::default()
             },
+            volumes: Vec::new(),
         }
     }
 
@@ -50,6 +53,7 @@ impl Machine {
         let registry = Registry::new();
         let spans = (0..).zip(&self.disks).map(|(n, (tier, _))| SpanOptions {
             tier: Some(*tier),
+            volume: self.volumes.get(n).copied().unwrap_or(0),
             ..SpanOptions::at(path(n))
         });
         let options = CacheOptions {

@@ -1,5 +1,6 @@
 //! The façade's promises, in RAM alone.
 
+mod clear;
 mod disk;
 mod faults;
 mod files;
