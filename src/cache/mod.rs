@@ -27,7 +27,9 @@ pub use object::{
     PurgeError,
 };
 pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions};
-pub use store::{Cache, SpanCommandError, SpanName, init_span};
+pub use store::{
+    Cache, Copy, ListPart, Listed, ScanPart, SpanCommandError, SpanName, WalkAt, init_span,
+};
 pub use tier::{SpanTier, Tier};
 
 #[cfg(test)]

@@ -15,11 +15,13 @@ mod names;
 mod open;
 mod promote;
 mod slots;
+mod survey;
 mod thread;
 
 pub use admin::{SpanCommandError, init_span};
 pub(super) use counters::Counters;
 pub use names::SpanName;
+pub use survey::{Copy, ListPart, Listed, ScanPart, WalkAt};
 
 use super::inspect::SpanReport;
 use super::invalidation::{Rules, State};

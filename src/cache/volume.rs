@@ -6,12 +6,14 @@ mod drive;
 mod live;
 mod span;
 mod start;
+mod survey;
 mod tally;
 mod wear;
 
 pub(super) use live::{LiveStripe, Located, Written};
 pub(super) use span::LiveSpan;
 pub(super) use start::StripeSeed;
+pub(super) use survey::Surveyed;
 pub(super) use wear::log_bytes_of;
 
 use super::placement::{Placement, RANKS};

@@ -11,6 +11,7 @@ mod settings;
 mod start;
 mod storage;
 mod support;
+mod survey;
 mod tiers;
 
 #[path = "../support/process.rs"]

@@ -11,12 +11,14 @@ mod home;
 mod insert;
 mod page;
 mod sweep;
+mod walk;
 
 pub use check::Census;
 pub use home::Home;
 pub use insert::Removed;
 pub(crate) use page::is_ahead;
 pub use sweep::Hand;
+pub use walk::Walked;
 
 use crate::base::size::round_down;
 use crate::cache::format::dir_entry::{BLOCK_BYTES, DirEntry};

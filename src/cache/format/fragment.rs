@@ -281,6 +281,14 @@ impl Unverified<'_, FragmentHeader> {
     }
 }
 
+/// The key that a fragment in these bytes says it is of, to verify it by;
+/// `None` if they are too short for a header.
+#[must_use]
+pub fn claimed_key(bytes: &[u8]) -> Option<u128> {
+    let (header, _) = FragmentHeader::read_from_prefix(bytes).ok()?;
+    Some(header.key.get())
+}
+
 fn sum(bytes: &[u8]) -> u32 {
     u32::read_from_bytes(bytes).map_or(0, u32::from_le)
 }

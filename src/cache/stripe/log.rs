@@ -110,6 +110,12 @@ impl Stripe {
         self.log_frees(now, key_hash, &removed)
     }
 
+    /// As [`Self::free_entry`], by the entry's home alone: its key is not known.
+    pub fn free_at(&mut self, now: MonoTime, home: Home, entry: DirEntry) -> Freed {
+        let removed = self.directory.free_entry(home, entry);
+        self.log_frees(now, 0, &removed)
+    }
+
     fn log_frees(&mut self, now: MonoTime, key_hash: u128, removed: &[Removed]) -> Freed {
         // A stripe that is closing still tells of what goes: the rows wait for
         // nothing. One that is closed or has failed has nowhere to tell it.

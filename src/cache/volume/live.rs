@@ -151,7 +151,7 @@ impl LiveStripe {
     }
 
     /// The configured path of its span.
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::cache) fn path(&self) -> &Path {
         &self.span.options.path
     }
 
@@ -229,6 +229,11 @@ impl LiveStripe {
             let written = core.directory.cursor().saturating_sub(core.log_bytes);
             written.min(core.log_bytes)
         })
+    }
+
+    /// Where a place is, in bytes from the span's start.
+    pub(in crate::cache) const fn on_span(&self, place: &Place) -> u64 {
+        self.offset + place.offset
     }
 
     /// Whether the directory has an entry that may be the key's.
@@ -387,7 +392,7 @@ impl LiveStripe {
     }
 
     /// The bytes at a place: from the buffer, or else from the device.
-    async fn read(&self, core: &Core, place: &Place) -> Result<Bytes, Miss> {
+    pub(super) async fn read(&self, core: &Core, place: &Place) -> Result<Bytes, Miss> {
         if core.directory.is_buffered(place)
             && let Some(bytes) = core.stripe.lock().buffered(place)
         {
@@ -442,6 +447,13 @@ impl LiveStripe {
         if !self.holds_at(key, place) {
             return Miss::Overtaken;
         }
+        self.charge(place, why);
+        self.free_entry(key, place.entry);
+        Miss::ReadError
+    }
+
+    /// Counts a fragment that is not where the directory has it.
+    pub(super) fn charge(&self, place: &Place, why: &FormatError) {
         tracing::warn!(path = %self.path().display(), %why,
             offset = self.offset + place.offset, "damaged fragment");
         self.counters.add(Metric::CacheReadInvalid, 1);
@@ -451,8 +463,6 @@ impl LiveStripe {
         if !is_foreign && !self.is_unflushed(place) {
             self.note_damage();
         }
-        self.free_entry(key, place.entry);
-        Miss::ReadError
     }
 
     /// Whether the directory still has the entry, at the same position.

@@ -64,7 +64,8 @@ fn known_volume(control: &Control, number: u64) -> Result<u32, Fault> {
     })
 }
 
-fn key(control: &Control, text: &str) -> Result<CacheKey, Fault> {
+/// The key of a client URL.
+pub(super) fn key(control: &Control, text: &str) -> Result<CacheKey, Fault> {
     let url = RequestUrl::parse(text)
         .map_err(|error| Fault::new(FaultKind::Params, format!("{text}: {error}")))?;
     key_of(&control.snapshot.load(), &url).ok_or_else(|| {

@@ -17,23 +17,30 @@
 //! | `storage.offline` | `span` | nothing |
 //! | `storage.online` | `span` | `state`: `loading` until it has been read |
 //! | `storage.init` | `span`, `force` | `next`: the command to use it by |
+//! | `storage.scan` | `span`, `from`, `rate` | what a part was found to be, and where to go on as `next` |
 //! | `cache.clear` | `volume`; none is all | `volume` |
+//! | `cache.list` | `prefix`, `from`, `rate` | `objects`, and where to go on as `next` |
+//! | `cache.lookup` | `url`, `fields` of the request | `key`, `hash`, and the `copies` there are |
 //! | `cache.purge` | `urls` | `purged`: url, key and whether it was `found` |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
 //! | `server.stop` | | nothing; the server then drains and exits |
 //! | `server.drain` | | the phase |
 //!
-//! A span is named by its path, its `id=` or its UUID.
+//! A span is named by its path, its `id=` or its UUID. What goes over all that is
+//! stored is asked for part by part, `from` being the `next` of the part before;
+//! `rate` is how many bytes a second are read at most.
 //!
 //! A configuration that is refused is told by the error's `data.errors`, each
 //! with file, line, column and, as `text`, all of it on one line.
 
 mod cache;
 mod config;
+mod lookup;
 mod metric;
 mod params;
 mod process;
 mod storage;
+mod walk;
 
 use super::admin::Readiness;
 use super::life::Life;
@@ -113,6 +120,8 @@ impl Control {
         let params = |names: &[&str]| Params::of(call, names);
         match action {
             "purge" => cache::purge(self, &params(&["urls"])?.some_texts("urls")?).await,
+            "lookup" => lookup::lookup(self, params(&["url", "fields"])?).await,
+            "list" => walk::list(self, params(&["prefix", "from", "rate"])?).await,
             "clear" => cache::clear(self, params(&["volume"])?.number("volume")?).await,
             _ => Err(no_method(call)),
         }
@@ -148,6 +157,7 @@ impl Control {
             }
             "offline" => storage::offline(self, params(&["span"])?).await,
             "online" => storage::online(self, params(&["span"])?).await,
+            "scan" => walk::scan(self, params(&["span", "from", "rate"])?).await,
             "init" => storage::init(self, params(&["span", "force"])?).await,
             _ => Err(no_method(call)),
         }

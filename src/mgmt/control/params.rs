@@ -29,6 +29,14 @@ impl<'a> Params<'a> {
         value.ok_or_else(|| bad(format!("{name} must be a string")))
     }
 
+    /// A string; absent or null is none.
+    pub(super) fn some_text(&self, name: &str) -> Result<Option<&'a str>, Fault> {
+        match self.call.params.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(_) => self.text(name).map(Some),
+        }
+    }
+
     /// A list of strings; an absent one is empty.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, Fault> {
         let fault = || bad(format!("{name} must be an array of strings"));
@@ -105,5 +113,7 @@ mod tests {
         assert_eq!(params.number("n"), Ok(Some(1)));
         assert_eq!(params.number("absent"), Ok(None));
         assert_eq!(params.flag("absent"), Ok(false));
+        assert_eq!(params.some_text("absent"), Ok(None));
+        assert!(params.some_text("n").is_err());
     }
 }

@@ -112,7 +112,7 @@ async fn blocking<T: Send + 'static>(
 
 /// A span by its path, its id or its UUID; a relative path is relative to the
 /// configuration, as it is in storage.config.
-fn path(control: &Control, params: Params<'_>) -> Result<PathBuf, Fault> {
+pub(super) fn path(control: &Control, params: Params<'_>) -> Result<PathBuf, Fault> {
     let text = params.text("span")?;
     let name = SpanName {
         text: text.to_owned(),

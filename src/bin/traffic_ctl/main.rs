@@ -1,5 +1,7 @@
 //! The operator's command: one subcommand is one call on the control socket.
 
+mod walks;
+
 use clap::{Parser, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -118,6 +120,14 @@ enum Storage {
         /// Its path, id or UUID
         span: String,
     },
+    /// Verify what is stored, and drop what is damaged, while it is served
+    Scan {
+        /// Its path, id or UUID; all spans without it
+        span: Option<String>,
+        /// Bytes a second to read at most [32 MiB]
+        #[arg(long, value_name = "BYTES")]
+        rate: Option<u64>,
+    },
     /// Format a span, whose objects are lost; also without a server
     Init {
         /// Its path, id or UUID
@@ -134,6 +144,20 @@ enum Cache {
     Purge {
         #[arg(required = true)]
         urls: Vec<String>,
+    },
+    /// Where the copies of a client URL are, with their heads and freshness
+    Lookup {
+        url: String,
+        /// A field of the request, where responses vary: 'Name: value'
+        #[arg(short = 'H', long = "header", value_name = "LINE")]
+        fields: Vec<String>,
+    },
+    /// Print what lies on the spans under keys that begin so
+    List {
+        prefix: String,
+        /// Bytes a second to read at most [32 MiB]
+        #[arg(long, value_name = "BYTES")]
+        rate: Option<u64>,
     },
     /// Forget all that is stored, at once and durably
     Clear {
@@ -176,6 +200,7 @@ fn storage_request(command: &Storage) -> (&'static str, Value) {
         Storage::List => ("storage.list", json!({})),
         Storage::Offline { span } => ("storage.offline", json!({ "span": span })),
         Storage::Online { span } => ("storage.online", json!({ "span": span })),
+        Storage::Scan { span, rate } => ("storage.scan", json!({ "span": span, "rate": rate })),
         Storage::Init { span, force } => ("storage.init", json!({ "span": span, "force": force })),
     }
 }
@@ -183,13 +208,22 @@ fn storage_request(command: &Storage) -> (&'static str, Value) {
 fn cache_request(command: &Cache) -> (&'static str, Value) {
     match command {
         Cache::Purge { urls } => ("cache.purge", json!({ "urls": urls })),
+        Cache::Lookup { url, fields } => ("cache.lookup", json!({ "url": url, "fields": fields })),
+        Cache::List { prefix, rate } => ("cache.list", json!({ "prefix": prefix, "rate": rate })),
         Cache::Clear { volume } => ("cache.clear", json!({ "volume": volume })),
     }
 }
 
 fn call(args: &Args, dir: &ConfigDir) -> Result<Value, CallError> {
     let (method, params) = request(&args.command);
-    let answer = client::call(&paths::socket_path(&dir.path), &Call::new(method, params));
+    let socket = paths::socket_path(&dir.path);
+    if let Command::Cache(Cache::List { .. }) = args.command {
+        return walks::list(&socket, params, args.format);
+    }
+    if let Command::Storage(Storage::Scan { .. }) = args.command {
+        return walks::scan(&socket, params);
+    }
+    let answer = client::call(&socket, &Call::new(method, params));
     match (&args.command, answer) {
         (Command::Storage(Storage::Init { span, force }), Err(CallError::NoServer { .. })) => {
             Ok(init_alone(dir, span, *force)?)
@@ -246,10 +280,12 @@ fn text(command: &Command, result: &Value) -> String {
             )
         }
         Command::Cache(Cache::Purge { .. }) => purge_text(result),
+        Command::Cache(Cache::Lookup { url, .. }) => lookup_text(url, result),
+        Command::Storage(Storage::Scan { .. }) => walks::scan_text(result),
         Command::Metric(Metric::Zero { .. })
         | Command::Server(Server::Stop | Server::Drain)
         | Command::Storage(Storage::Offline { .. })
-        | Command::Cache(Cache::Clear { .. }) => String::new(),
+        | Command::Cache(Cache::Clear { .. } | Cache::List { .. }) => String::new(),
     }
 }
 
@@ -366,6 +402,50 @@ fn purge_text(result: &Value) -> String {
         };
         let (url, key) = (shown(&row["url"]), shown(&row["key"]));
         writeln!(text, "{what} {url} key {key}").expect("a String takes all writes");
+    }
+    text
+}
+
+/// The key, then each copy on a line, its stored fields indented below.
+fn lookup_text(url: &str, result: &Value) -> String {
+    let (key, hash) = (shown(&result["key"]), shown(&result["hash"]));
+    let mut text = format!("{url} key {key} hash {hash}\n");
+    if rows(&result["copies"]).next().is_none() {
+        text += "not stored\n";
+    }
+    for copy in rows(&result["copies"]) {
+        text += &copy_text(copy);
+    }
+    text
+}
+
+fn copy_text(copy: &Value) -> String {
+    let marker = if copy["marker"] == true {
+        " marker"
+    } else {
+        ""
+    };
+    let mut text = format!("tier={}{marker}", shown(&copy["tier"]));
+    let keys = [
+        "span",
+        "offset",
+        "bytes",
+        "fragments",
+        "status",
+        "state",
+        "age",
+    ];
+    for key in keys.into_iter().chain(["lifetime"]) {
+        if !copy[key].is_null() {
+            text += &format!(" {key}={}", shown(&copy[key]));
+        }
+    }
+    text.push('\n');
+    for line in shown(&copy["fields"])
+        .lines()
+        .filter(|line| *line != "null")
+    {
+        text += &format!("  {line}\n");
     }
     text
 }

@@ -1,0 +1,82 @@
+//! What a walk over a stripe finds: every fragment, verified.
+
+use super::live::{Core, LiveStripe};
+use crate::cache::directory::Walked;
+use crate::cache::format::fragment::{Fragment, FragmentError, claimed_key};
+use std::sync::Arc;
+
+/// What lies at an entry's place.
+#[derive(Debug)]
+pub(in crate::cache) enum Surveyed {
+    /// Its fragment, whole.
+    Whole {
+        /// The hash of its key.
+        key: u128,
+        /// What lies there.
+        fragment: Fragment,
+        /// Used after revalidation only.
+        suspect: bool,
+    },
+    /// Something else: the entry is freed.
+    Damaged,
+    /// The device did not give it.
+    Unread,
+    /// The entry has gone meanwhile.
+    Gone,
+}
+
+impl LiveStripe {
+    /// Buckets of the directory; 0 before it has been read.
+    pub(in crate::cache) fn bucket_count(&self) -> u64 {
+        let core = self.core.get();
+        core.map_or(0, |core| core.directory.bucket_count())
+    }
+
+    /// The valid entries of a bucket.
+    pub(in crate::cache) fn walk(&self, bucket: u64) -> Vec<Walked> {
+        let core = self.core.get();
+        core.map_or(Vec::new(), |core| core.directory.walk(bucket))
+    }
+
+    /// Reads and verifies what lies at an entry's place; what is damaged is
+    /// counted and freed.
+    pub(in crate::cache) async fn survey(self: &Arc<Self>, walked: &Walked) -> Surveyed {
+        let Some(core) = self.core.get() else {
+            return Surveyed::Gone;
+        };
+        let place = walked.place;
+        let Ok(bytes) = self.read(core, &place).await else {
+            return Surveyed::Unread;
+        };
+        let key = claimed_key(&bytes).unwrap_or(0);
+        match core.directory.verify(&place, key, &bytes) {
+            Ok(fragment) => Surveyed::Whole {
+                key,
+                fragment,
+                suspect: place.suspect,
+            },
+            Err(error) => self.drop_walked(core, walked, &error),
+        }
+    }
+
+    fn drop_walked(
+        self: &Arc<Self>,
+        core: &Core,
+        walked: &Walked,
+        error: &FragmentError,
+    ) -> Surveyed {
+        let why = match error {
+            FragmentError::Damaged(why) | FragmentError::Overtaken(why) => why,
+            FragmentError::OtherKey => return Surveyed::Gone,
+        };
+        let place = walked.place;
+        let now = self.now();
+        let freed = core.stripe.lock().free_at(now, walked.home, place.entry);
+        self.drive();
+        if freed.entries == 0 {
+            return Surveyed::Gone;
+        }
+        self.charge(&place, why);
+        Surveyed::Damaged
+    }
+}
