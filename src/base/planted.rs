@@ -10,6 +10,9 @@ pub(crate) enum Planted {
     KeptAfterFailedFlush,
     /// A batch that failed for good is passed, and no ring block says so.
     FailureUntold,
+    /// The rows of a batch that failed for good count as written before the ring
+    /// block is that tells of them.
+    LossCountsAsWritten,
     /// A page is taken that the page table does not name.
     StrangePage,
     /// The replay goes on behind missing rows.

@@ -163,7 +163,8 @@ impl Directory {
         self.written.load(Ordering::Acquire)
     }
 
-    /// The last batch that is on the device, or has failed for good.
+    /// The last batch that is on the device, or has failed for good and is told
+    /// of in the ring.
     #[must_use]
     pub fn written_sequence(&self) -> u64 {
         self.written_sequence.load(Ordering::Acquire)

@@ -193,8 +193,10 @@ impl Stripe {
         if !is_planted(Planted::FailureUntold) {
             self.redo.pass(batch.next);
         }
-        self.directory
-            .set_written(batch.next.position, batch.sequence);
+        // Its rows are written when that block is: who waits for them waits on.
+        self.lost_through = batch.sequence;
+        let told = batch.sequence - u64::from(!is_planted(Planted::LossCountsAsWritten));
+        self.directory.set_written(batch.next.position, told);
         Completion { written: 0, lost }
     }
 
@@ -250,7 +252,12 @@ impl Stripe {
         if self.redo.sent.as_ref().is_some_and(|sent| sent.clean) {
             self.state = State::Flushing;
         }
-        Completion::written(self.redo.written())
+        let written = self.redo.written();
+        if !self.redo.forced && self.lost_through > self.directory.written_sequence() {
+            let position = self.directory.written_position();
+            self.directory.set_written(position, self.lost_through);
+        }
+        Completion::written(written)
     }
 
     /// Nothing can be told any more, so nothing may be written any more.

@@ -94,6 +94,8 @@ pub struct Stripe {
     sync_asked: bool,
     /// Batches up to this one are flushed without waiting for more.
     flush_through: u64,
+    /// The last batch that failed for good.
+    lost_through: u64,
     state: State,
     jobs: Vec<(PlanId, drive::Job)>,
     next_plan: u64,
@@ -185,6 +187,7 @@ impl Stripe {
             last_sync_position: parts.chain.position,
             sync_asked: false,
             flush_through: 0,
+            lost_through: 0,
             state: State::Open,
             jobs: Vec::new(),
             next_plan: 0,

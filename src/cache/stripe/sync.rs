@@ -148,8 +148,8 @@ impl Stripe {
 
     /// Whether a batch that the pages may tell of is not written yet.
     fn must_wait(&self, sequence: u64) -> bool {
-        let written = self.directory.written_sequence() >= sequence;
-        !written && !is_planted(Planted::SyncWaitsForNoBatch)
+        let passed = self.directory.written_sequence().max(self.lost_through);
+        passed < sequence && !is_planted(Planted::SyncWaitsForNoBatch)
     }
 
     fn sync_is_due(&self, now: MonoTime) -> bool {

@@ -34,6 +34,26 @@ fn a_batch_that_fails_twice_is_lost_and_passed_and_what_follows_is_kept() {
 }
 
 #[test]
+fn the_rows_of_a_failed_batch_count_as_written_when_the_ring_tells_of_them() {
+    let mut rig = Rig::new();
+    let old = rig.put(key(1), b"one");
+    rig.flush();
+    rig.disk.failing = Some((Cause::Batch, 2));
+    let freed = rig.stripe.free(rig.now, key(1), &[]);
+    rig.stripe.flush();
+    while rig.directory.written_sequence() < freed.sequence {
+        // A kill here brings the entry back.
+        let (stripe, _) = recover_with(&rig.disk, start(2)).unwrap();
+        assert!(stripe.directory().holds(key(1), old.place.entry));
+        let plan = rig.stripe.poll(rig.now).unwrap();
+        let outcome = rig.disk.run(&plan);
+        rig.stripe.complete(rig.now, plan.id, outcome);
+    }
+    rig.kill();
+    assert_eq!(rig.get(key(1)), None);
+}
+
+#[test]
 fn a_backlog_is_refused_and_an_oversized_fragment_too() {
     let mut rig = Rig::new();
     let large = [Bytes::from(vec![1; 128 << 10])];

@@ -19,10 +19,9 @@ pub(super) struct Op {
 pub(super) enum Fate {
     /// It is on the device, or not yet begun.
     Sound,
-    /// It failed: the entry is gone in memory; on the device anything.
+    /// It failed: the entry is gone. On the device anything, until its sequence
+    /// counts as written.
     Failed,
-    /// It failed, and a ring block that says so is on the device.
-    Gone,
 }
 
 /// Which batches a start may find.
@@ -68,12 +67,12 @@ impl History {
     }
 
     pub(super) fn judge(&self, written: Written) -> Verdict {
-        let sound = |op: &&Op| op.sequence <= written.surely && op.fate != Fate::Failed;
-        let durable = self.ops.iter().rev().find(sound).copied();
+        let told = |op: &&Op| op.sequence <= written.surely;
+        let durable = self.ops.iter().rev().find(told).copied();
         let after = durable.map_or(0, |op| op.sequence);
         let doubtful = |op: &&Op| {
-            let in_doubt = op.fate == Fate::Failed || op.sequence > written.surely;
-            in_doubt && op.sequence <= written.perhaps && op.sequence > after
+            let in_doubt = op.sequence > written.surely && op.sequence <= written.perhaps;
+            in_doubt && op.sequence > after
         };
         let later: Vec<&Op> = self.ops.iter().filter(doubtful).collect();
         let certain = later.is_empty();

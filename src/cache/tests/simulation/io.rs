@@ -4,7 +4,7 @@ use super::history::{Fate, History};
 use super::stripe::{LENGTH, World};
 use super::weather::Weather;
 use crate::cache::format::{to_u64, to_usize};
-use crate::cache::stripe::{Action, Cause, Outcome, Plan, PlanId};
+use crate::cache::stripe::{Action, Cause, Outcome, Plan};
 
 /// What a disk does instead of what it was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,6 @@ pub(super) enum Fault {
 #[derive(Clone, Debug)]
 pub(super) struct Io {
     pub(super) plan: Plan,
-    /// The plan that first wrote the same.
-    pub(super) made: PlanId,
     pub(super) fault: Fault,
     /// Writes that the disk had done when it began.
     pub(super) written: usize,
@@ -51,32 +49,15 @@ impl World {
         let Some(plan) = self.stripe.poll(self.now) else {
             return;
         };
-        self.newest_plan = plan.id;
-        let made = self.made(&plan);
         let fault = self.fault(&plan.action, plan.cause);
         let (written, sequence) = (self.disk.written(), self.directory.written_sequence());
         self.out.push(Io {
             plan,
-            made,
             fault,
             written,
             sequence,
             torn: false,
         });
-    }
-
-    /// The plan that what a plan writes was made for: this one, or the first
-    /// try of a ring block that is written again.
-    fn made(&mut self, plan: &Plan) -> PlanId {
-        let Action::Write { bytes, .. } = &plan.action else {
-            return plan.id;
-        };
-        let first = self.ring_block.as_ref().filter(|(known, _)| known == bytes);
-        let made = first.map_or(plan.id, |(_, made)| *made);
-        if plan.cause == Cause::Ring {
-            self.ring_block = Some((bytes.clone(), made));
-        }
-        made
     }
 
     fn fault(&mut self, action: &Action, cause: Cause) -> Fault {
@@ -179,13 +160,6 @@ impl World {
         }
         self.stripe.complete(self.now, io.plan.id, Outcome::Done);
         self.tally.syncs += u64::from(io.plan.cause == Cause::PageTable);
-        let is_kept = self.climate.weather != Weather::Power;
-        if io.plan.cause == Cause::Ring && io.made > self.failed && is_kept {
-            let ops = self.histories.values_mut().flat_map(History::each);
-            for op in ops.filter(|op| op.fate == Fate::Failed) {
-                op.fate = Fate::Gone;
-            }
-        }
     }
 
     fn fail(&mut self, io: &Io) {
@@ -195,13 +169,13 @@ impl World {
         if io.plan.cause == Cause::Batch {
             self.tried = before + 1;
         }
+        let position = self.directory.written_position();
         self.stripe.complete(self.now, io.plan.id, Outcome::Failed);
-        let failed = before + 1..=self.directory.written_sequence();
-        if !failed.is_empty() {
-            self.failed = self.newest_plan;
+        if self.directory.written_position() == position {
+            return;
         }
         for op in self.histories.values_mut().flat_map(History::each) {
-            if failed.contains(&op.sequence) {
+            if op.sequence == before + 1 {
                 op.fate = Fate::Failed;
             }
         }

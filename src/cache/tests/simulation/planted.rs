@@ -8,7 +8,8 @@ use std::panic::catch_unwind;
 const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::ParityOfFirstCycle, 0),
     (Planted::KeptAfterFailedFlush, 0),
-    (Planted::FailureUntold, 0),
+    (Planted::FailureUntold, 1),
+    (Planted::LossCountsAsWritten, 66),
     (Planted::StrangePage, 49),
     (Planted::ReplayPastGap, 49),
     (Planted::NoLookAhead, 74),

@@ -12,7 +12,7 @@ use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::fragment::{Fragment, FragmentError, FragmentKind};
 use crate::cache::format::{to_u64, to_usize};
 use crate::cache::stripe::{
-    Appended, Cause, Geometry, NewFragment, PlanId, Refused, Stripe, StripeIdentity, StripeOptions,
+    Appended, Cause, Geometry, NewFragment, Refused, Stripe, StripeIdentity, StripeOptions,
 };
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -101,11 +101,6 @@ pub(super) struct World {
     pub(super) noted: u64,
     /// The last batch of which a write failed, if only half-way.
     pub(super) tried: u64,
-    pub(super) newest_plan: PlanId,
-    /// The newest plan when a batch was given up: later ring blocks say so.
-    pub(super) failed: PlanId,
-    /// The ring block that went out last, and its first plan.
-    pub(super) ring_block: Option<(Bytes, PlanId)>,
     /// Batches up to this one are flushed.
     pub(super) flushed: u64,
     /// The batch whose write the disk lost or damaged.
@@ -138,9 +133,6 @@ impl World {
             run: 1,
             noted: 0,
             tried: 0,
-            newest_plan: PlanId(0),
-            failed: PlanId(u64::MAX),
-            ring_block: None,
             flushed: 0,
             harmed: None,
             reach: 0,
@@ -431,9 +423,6 @@ impl World {
     pub(super) fn forget_io(&mut self) {
         self.reads.clear();
         self.tried = 0;
-        self.newest_plan = PlanId(0);
-        self.ring_block = None;
-        self.failed = PlanId(u64::MAX);
     }
 }
 
