@@ -12,12 +12,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Judges a path as [`super::open`] would, for the user in force.
+/// Judges a path as [`super::open()`] would, for the user in force.
 ///
 /// Only the opening can tell whether a device is in use, or fails.
 ///
 /// # Errors
-/// Those of [`super::open`], each with its cure.
+/// Those of [`super::open()`], each with its cure.
 pub fn check(request: &OpenRequest) -> Result<(), OpenError> {
     let path = &request.path;
     let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
