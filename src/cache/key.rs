@@ -30,6 +30,17 @@ impl CacheKey {
         }
     }
 
+    /// The key whose text lies on a device: of a URL or of an alternate.
+    #[must_use]
+    pub fn of_text(text: Bytes) -> Self {
+        let url = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        Self {
+            hash: xxh3_128(&text),
+            place: xxh3_64_with_seed(url, PLACE_SEED),
+            text,
+        }
+    }
+
     /// The key of one alternate of this URL: the marker's generation and the
     /// selected header values, joined to the URL's text by a NUL, which no URL
     /// holds.
@@ -69,6 +80,15 @@ impl CacheKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_made_again_from_its_text() {
+        let url = CacheKey::of_url("http://a/");
+        let alternate = url.alternate(1, b"gzip\0");
+        for key in [url, alternate] {
+            assert_eq!(CacheKey::of_text(key.text().clone()), key);
+        }
+    }
 
     #[test]
     fn alternates_share_the_place_of_their_url_but_not_its_hash() {

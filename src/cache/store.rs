@@ -8,6 +8,7 @@ mod admin;
 mod clear;
 mod counters;
 mod deferred;
+mod evacuate;
 mod find;
 mod keep;
 mod mover;

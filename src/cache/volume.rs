@@ -4,6 +4,7 @@
 
 mod drive;
 mod live;
+mod passing;
 mod span;
 mod start;
 mod survey;
@@ -104,6 +105,13 @@ impl Volume {
             *slot = Some(Arc::clone(stripe));
         }
         holders
+    }
+
+    /// Whether a stripe of the capacity tier may hold a key.
+    pub(super) fn capacity_may_hold(&self, place: u64, hash: u128) -> bool {
+        let tiers = self.tiers.load();
+        let mut ranks = tiers.capacity.ranks(place);
+        ranks.any(|stripe| stripe.may_hold(hash))
     }
 
     /// Every stripe in use.

@@ -56,6 +56,7 @@ const ORIGIN_RESPONSE: &[Metric] = &[
 
 /// What is written to the fast tier, by cause.
 const FAST_WRITTEN: &[Metric] = &[
+    Metric::TierFastWrittenEvacuation,
     Metric::TierFastWrittenFill,
     Metric::TierFastWrittenLog,
     Metric::TierFastWrittenPromotion,

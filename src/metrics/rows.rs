@@ -25,6 +25,10 @@ metrics! {
     CacheDirentriesUsed = "proxy.process.cache.direntries.used", Gauge;
     /// Cache reads answered from the capacity tier.
     CacheDiskReadSuccess = "proxy.process.cache.disk.read.success", Counter;
+    /// Bytes written again because they had been read and the cursor was about to come.
+    CacheEvacuatedBytes = "proxy.process.cache.gc_bytes_evacuated", Counter;
+    /// Fragments written again because they had been read and the cursor was about to come.
+    CacheEvacuatedFragments = "proxy.process.cache.gc_frags_evacuated", Counter;
     /// Cache reads answered from the RAM cache.
     CacheRamReadSuccess = "proxy.process.cache.ram.read.success", Counter;
     /// Bytes the RAM cache holds, its overhead included.
@@ -506,6 +510,9 @@ metrics! {
     OutcomeUncacheableVary = "strata.outcome.uncacheable_vary", Counter;
     /// Bytes of the objects (head and body) that cache reads found in the capacity tier.
     TierCapacityBytes = "strata.tier.capacity.bytes", Counter;
+    /// Objects that only the fast tier held, copied to the capacity tier before the fast
+    /// cursor came to them.
+    TierDemotions = "strata.tier.demotions", Counter;
     /// Bytes that may be written to the fast span with the least left of its write budget;
     /// 0 without a budget.
     TierFastBudgetLeft = "strata.tier.fast.budget_left", Gauge;
@@ -514,6 +521,8 @@ metrics! {
     /// Days in which the busiest fast span writes the endurance that the operator gave, at the
     /// pace since it was opened; 0 while nothing is known.
     TierFastEnduranceDays = "strata.tier.fast.endurance_days", Gauge;
+    /// Bytes written to the fast tier to keep what was read before the cursor came to it.
+    TierFastWrittenEvacuation = "strata.tier.fast.written.evacuation", Counter;
     /// Bytes written to the fast tier because objects were stored there.
     TierFastWrittenFill = "strata.tier.fast.written.fill", Counter;
     /// Bytes written to the fast tier beside its objects: batch headers, rows, padding.

@@ -253,6 +253,12 @@ impl Directory {
         self.written_sequence.store(sequence, Ordering::Release);
     }
 
+    /// Bytes from the stripe's start to the log.
+    #[must_use]
+    pub const fn log_offset(&self) -> u64 {
+        self.log.offset
+    }
+
     pub(crate) const fn log(&self) -> LogShape {
         self.log
     }

@@ -138,6 +138,11 @@ impl Mover {
         taken
     }
 
+    /// Has the thread look at what the cursors come to.
+    pub(super) fn wake(&self) {
+        self.shared.wake.notify_one();
+    }
+
     /// Takes no more, and forgets what waits; copies under way end early.
     pub(super) fn stop(&self) {
         self.shared.queue.lock().stop();
@@ -166,6 +171,8 @@ impl Mover {
 async fn run(cache: Weak<Cache>, shared: Arc<Shared>) {
     let long_copies = Arc::new(Semaphore::new(LONG_COPIES));
     loop {
+        // Woken only by who has the cache: before that it may not be made yet.
+        shared.wake.notified().await;
         while let Some(stored) = shared.next() {
             let Some(cache) = cache.upgrade() else {
                 return;
@@ -187,7 +194,10 @@ async fn run(cache: Weak<Cache>, shared: Arc<Shared>) {
         if shared.queue.lock().stopped {
             return;
         }
-        shared.wake.notified().await;
+        match cache.upgrade() {
+            Some(cache) => cache.evacuate().await,
+            None => return,
+        }
     }
 }
 

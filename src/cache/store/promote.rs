@@ -24,7 +24,7 @@ const PATIENCE: u32 = 4;
 
 /// Why an object was not copied to another tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum NotMoved {
+pub(super) enum NotMoved {
     #[error("it is there already, or belongs nowhere on that tier")]
     Needless,
     #[error("the write budget is used up")]
@@ -63,7 +63,7 @@ impl From<NotStored> for NotMoved {
 }
 
 /// A copy under way.
-struct Copying<'a> {
+pub(super) struct Copying<'a> {
     stored: &'a Stored,
     target: &'a Arc<LiveStripe>,
     cause: WriteCause,
@@ -106,12 +106,14 @@ impl Cache {
     pub(super) async fn promote(&self, stored: &Stored) {
         match self.try_promote(stored).await {
             Ok(()) => self.counters.add(Metric::TierPromotions, 1),
-            Err(no) => {
-                tracing::debug!(%no, "not promoted");
-                let metric = no.metric();
-                metric.into_iter().for_each(|m| self.counters.add(m, 1));
-            }
+            Err(no) => self.count_refusal(no),
         }
+    }
+
+    pub(super) fn count_refusal(&self, no: NotMoved) {
+        tracing::debug!(%no, "not copied to the other tier");
+        let metric = no.metric();
+        metric.into_iter().for_each(|m| self.counters.add(m, 1));
     }
 
     async fn try_promote(&self, stored: &Stored) -> Result<(), NotMoved> {
@@ -125,13 +127,7 @@ impl Cache {
         if !target.take_budget(bytes) {
             return Err(NotMoved::Budget);
         }
-        let mut copying = Copying {
-            stored,
-            target: &target,
-            cause: WriteCause::Promotion,
-            fragments: 0,
-            bytes: 0,
-        };
+        let mut copying = Copying::new(stored, &target, WriteCause::Promotion);
         let copied = self.copy(&mut copying).await;
         if copied.is_err() {
             copying.abandon();
@@ -141,7 +137,7 @@ impl Cache {
     }
 
     /// The body's fragments one by one, then the head.
-    async fn copy(&self, copying: &mut Copying<'_>) -> Result<(), NotMoved> {
+    pub(super) async fn copy(&self, copying: &mut Copying<'_>) -> Result<(), NotMoved> {
         if let Some(from) = &copying.stored.fragments {
             for index in 0..from.count(copying.stored.body_len) {
                 if self.mover.is_stopped() {
@@ -179,7 +175,22 @@ impl Cache {
     }
 }
 
-impl Copying<'_> {
+impl<'a> Copying<'a> {
+    /// A copy of `stored` on `target`, of which nothing is there yet.
+    pub(super) const fn new(
+        stored: &'a Stored,
+        target: &'a Arc<LiveStripe>,
+        cause: WriteCause,
+    ) -> Self {
+        Self {
+            stored,
+            target,
+            cause,
+            fragments: 0,
+            bytes: 0,
+        }
+    }
+
     async fn copy_fragment(&mut self, from: &Fragments, index: u64) -> Result<(), NotMoved> {
         let key = body_key(from.object_id, index);
         let read = from.stripe.body_fragment(from.object_id, index).await;
@@ -209,7 +220,7 @@ impl Copying<'_> {
     }
 
     /// Frees the fragments of a copy that got no head.
-    fn abandon(&self) {
+    pub(super) fn abandon(&self) {
         if let Some(from) = &self.stored.fragments {
             for index in 0..self.fragments {
                 self.target.free(body_key(from.object_id, index));

@@ -213,6 +213,7 @@ impl Work {
             stripe.drive();
         }
         cache.place_deferred();
+        cache.mover.wake();
         cache.retire_spans();
         cache.publish();
         self.finish(&cache);

@@ -24,6 +24,7 @@ mod drive;
 mod geometry;
 mod log;
 mod options;
+mod passing;
 mod plan;
 mod recover;
 mod redo;
@@ -32,6 +33,7 @@ mod sync;
 
 pub use geometry::{Geometry, GeometryError, MAX_STRIPE_BYTES, MIN_LOG_BYTES};
 pub use options::{StripeIdentity, StripeOptions};
+pub use passing::{Passing, table_of};
 pub use plan::{Action, Appended, Cause, Completion, Freed, Outcome, Plan, PlanId, Refused};
 pub use recover::{NotRecovered, Recovery, RecoveryReport, RecoveryStart, RecoveryStep};
 
@@ -244,6 +246,17 @@ impl Stripe {
     pub fn is_idle(&self) -> bool {
         let waits = self.filling.is_some() || !self.sealed.is_empty() || self.sync.is_some();
         !waits && self.jobs.is_empty() && self.opening.is_empty()
+    }
+
+    /// Where the walk ahead of the cursor had come to when that was noted last.
+    #[must_use]
+    pub const fn evacuation(&self) -> u64 {
+        self.header.evacuation
+    }
+
+    /// Notes where that walk has come to; the next header will say so.
+    pub const fn note_evacuation(&mut self, position: u64) {
+        self.header.evacuation = position;
     }
 
     /// Notes the invalidation epoch that later batches carry.

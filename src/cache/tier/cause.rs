@@ -11,6 +11,10 @@ pub(crate) enum WriteCause {
     Refresh,
     /// A copy of what the capacity tier was asked for often.
     Promotion,
+    /// A copy, on the capacity tier, of what only the fast tier held.
+    Demotion,
+    /// What was read is written again before the cursor comes to it.
+    Evacuation,
 }
 
 impl WriteCause {
@@ -19,7 +23,9 @@ impl WriteCause {
         match self {
             Self::Fill => Metric::TierFastWrittenFill,
             Self::Refresh => Metric::TierFastWrittenRefresh,
-            Self::Promotion => Metric::TierFastWrittenPromotion,
+            // Nothing is demoted to the fast tier.
+            Self::Promotion | Self::Demotion => Metric::TierFastWrittenPromotion,
+            Self::Evacuation => Metric::TierFastWrittenEvacuation,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::cache::inspect::{SpanState, StripeStatus};
 use crate::cache::object::{Miss, NotStored};
 use crate::cache::placement::Candidate;
 use crate::cache::store::Counters;
-use crate::cache::stripe::{Appended, NewFragment, Refused, Stripe};
+use crate::cache::stripe::{Appended, NewFragment, Passing, Refused, Stripe};
 use crate::cache::tier::{SpanTier, Tier, WriteCause};
 use crate::device::{DeviceError, Request};
 use crate::metrics::Metric;
@@ -51,6 +51,8 @@ pub(in crate::cache) struct LiveStripe {
     /// Turns of the log that were counted.
     pub(super) turns: AtomicU64,
     pub(super) wear: Wear,
+    /// The walk ahead of the cursor; `None` until it has begun.
+    pub(super) passing: Mutex<Option<Passing>>,
 }
 
 /// The stripe itself, once it is known.
@@ -131,6 +133,7 @@ impl LiveStripe {
             sync_since: Mutex::default(),
             turns: AtomicU64::new(0),
             wear: Wear::default(),
+            passing: Mutex::default(),
         })
     }
 
@@ -171,21 +174,6 @@ impl LiveStripe {
     /// Whether it is of the fast tier.
     pub(in crate::cache) fn is_fast(&self) -> bool {
         self.span.tier == SpanTier::Fast
-    }
-
-    /// Takes `bytes` of what may be written to the span, if they are left.
-    pub(in crate::cache) fn take_budget(&self, bytes: u64) -> bool {
-        self.span.budget().take(self.now(), bytes)
-    }
-
-    /// Gives back bytes that were taken and not written.
-    pub(in crate::cache) fn return_budget(&self, bytes: u64) {
-        self.span.budget().give_back(bytes);
-    }
-
-    /// Whether anything is left of what may be written to the span.
-    pub(in crate::cache) fn has_budget(&self) -> bool {
-        self.span.budget().has_room(self.now())
     }
 
     /// Whether its span is in use.
@@ -418,10 +406,16 @@ impl LiveStripe {
     /// Reads a place, widened to the device's sectors. A stripe begins and
     /// ends at a multiple of its block, so that this stays within it.
     async fn read_device(&self, place: &Place) -> Result<Bytes, DeviceError> {
+        let len = usize::try_from(place.length).unwrap_or(usize::MAX);
+        self.read_range(place.offset, len).await
+    }
+
+    /// Reads `len` bytes at `offset` from the stripe's start.
+    pub(super) async fn read_range(&self, offset: u64, len: usize) -> Result<Bytes, DeviceError> {
         let sector = self.span.sector;
-        let start = self.offset + place.offset;
+        let start = self.offset + offset;
         let from = round_down(start, sector);
-        let to = round_up(start + u64::from(place.length), sector);
+        let to = round_up(start + u64::try_from(len).unwrap_or(u64::MAX), sector);
         let (send, receive) = oneshot::channel();
         self.span.submit(Request::Read {
             offset: from,
@@ -431,7 +425,6 @@ impl LiveStripe {
         });
         let bytes = receive.await.unwrap_or(Err(DeviceError::Closed))?;
         let skip = usize::try_from(start - from).unwrap_or(usize::MAX);
-        let len = usize::try_from(place.length).unwrap_or(usize::MAX);
         let bytes = bytes.into_bytes();
         let end = skip.saturating_add(len).min(bytes.len());
         Ok(bytes.slice(skip.min(end)..end))

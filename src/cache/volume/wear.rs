@@ -19,11 +19,22 @@ pub(super) struct Wear {
     written: AtomicU64,
     /// Beside the fragments, as far as it was counted.
     beside: AtomicU64,
+    /// Of fragments that were appended again before the cursor came.
+    evacuated: AtomicU64,
 }
+
+/// Evacuated bytes are one of so many appended ones at most.
+const EVACUATED_SHARE: u64 = 10;
 
 impl Wear {
     fn append(&self, bytes: u64) {
         self.appended.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether `bytes` more may be evacuated.
+    fn may_evacuate(&self, bytes: u64) -> bool {
+        let evacuated = self.evacuated.load(Ordering::Relaxed) + bytes;
+        evacuated <= self.appended.load(Ordering::Relaxed) / EVACUATED_SHARE
     }
 
     /// Notes a batch; gives the bytes beside fragments that are known of only
@@ -42,17 +53,43 @@ pub(in crate::cache) fn log_bytes_of(meta: usize, body: usize) -> u64 {
 }
 
 impl LiveStripe {
-    /// Counts a fragment that was appended. The budget of a promotion was
-    /// asked before; the rest is charged to it.
+    /// Takes `bytes` of what may be written to the span, if they are left.
+    pub(in crate::cache) fn take_budget(&self, bytes: u64) -> bool {
+        self.span.budget().take(self.now(), bytes)
+    }
+
+    /// Gives back bytes that were taken and not written.
+    pub(in crate::cache) fn return_budget(&self, bytes: u64) {
+        self.span.budget().give_back(bytes);
+    }
+
+    /// Whether anything is left of what may be written to the span.
+    pub(in crate::cache) fn has_budget(&self) -> bool {
+        self.span.budget().has_room(self.now())
+    }
+
+    /// Whether `bytes` more may be written again before the cursor comes; they
+    /// are taken from the budget then.
+    pub(in crate::cache) fn may_evacuate(&self, bytes: u64) -> bool {
+        self.wear.may_evacuate(bytes) && (!self.is_fast() || self.take_budget(bytes))
+    }
+
+    /// Counts a fragment that was appended. The budget of what may be left out
+    /// was asked before; the rest is charged to it.
     pub(super) fn note_append(&self, new: &NewFragment<'_>, cause: WriteCause) {
-        if !self.is_fast() {
-            return;
-        }
         let body = new.body.iter().map(bytes::Bytes::len).sum();
         let bytes = log_bytes_of(new.meta.len(), body);
         self.wear.append(bytes);
+        if cause == WriteCause::Evacuation {
+            self.wear.evacuated.fetch_add(bytes, Ordering::Relaxed);
+            self.counters.add(Metric::CacheEvacuatedBytes, bytes);
+            self.counters.add(Metric::CacheEvacuatedFragments, 1);
+        }
+        if !self.is_fast() {
+            return;
+        }
         self.counters.add(cause.fast_bytes(), bytes);
-        if cause != WriteCause::Promotion {
+        if !matches!(cause, WriteCause::Promotion | WriteCause::Evacuation) {
             self.span.budget().charge(self.now(), bytes);
         }
     }
@@ -87,5 +124,15 @@ mod tests {
         assert_eq!(wear.write(700), 0, "hidden by what waits");
         assert_eq!(wear.write(4000), 700);
         assert_eq!(wear.write(512), 512);
+    }
+
+    #[test]
+    fn a_tenth_of_what_is_appended_may_be_evacuated() {
+        let wear = Wear::default();
+        assert!(!wear.may_evacuate(1));
+        wear.append(10_000);
+        assert!(wear.may_evacuate(1000) && !wear.may_evacuate(1001));
+        wear.evacuated.fetch_add(900, Ordering::Relaxed);
+        assert!(wear.may_evacuate(100) && !wear.may_evacuate(101));
     }
 }

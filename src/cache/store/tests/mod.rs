@@ -2,6 +2,7 @@
 
 mod clear;
 mod disk;
+mod evacuation;
 mod faults;
 mod files;
 mod tiers;

@@ -1,0 +1,128 @@
+//! What was read is kept before the cursor comes to it: in its own stripe, and
+//! on the capacity tier if only the fast one has it.
+
+use super::Cache;
+use super::keep::append;
+use super::promote::Copying;
+use crate::cache::CacheKey;
+use crate::cache::format::batch::Row;
+use crate::cache::format::fragment::FragmentKind;
+use crate::cache::format::object::ObjectContent;
+use crate::cache::object::{Home, Stored};
+use crate::cache::stripe::NewFragment;
+use crate::cache::tier::{SpanTier, WriteCause};
+use crate::cache::volume::{LiveStripe, Located};
+use crate::metrics::Metric;
+use std::sync::Arc;
+
+impl Cache {
+    /// Keeps what was read of the batches that the cursors come to next.
+    pub(super) async fn evacuate(&self) {
+        for stripe in self.volume.stripes() {
+            while let Some(rows) = stripe.next_passing().await {
+                for row in rows {
+                    self.keep_row(&stripe, &row).await;
+                }
+                if self.mover.is_stopped() {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn keep_row(&self, stripe: &Arc<LiveStripe>, row: &Row) {
+        if !stripe.was_read(row.key, row.entry) {
+            return;
+        }
+        let demotes = stripe.is_fast() && row.entry.is_head() && self.volume.has_both_tiers();
+        let evacuates = stripe.may_evacuate(row.length.into());
+        if !demotes && !evacuates {
+            return;
+        }
+        let Some(located) = stripe.fragment_of(row.key, row.entry).await else {
+            return;
+        };
+        if !row.entry.is_head() {
+            append_again(stripe, row, &located);
+        } else if let Some(stored) = of_head(stripe, located) {
+            if demotes {
+                self.demote(&stored).await;
+            }
+            if evacuates {
+                self.evacuate_head(stripe, &stored);
+            }
+        }
+    }
+
+    /// Copies an object to the capacity tier, unless that has it.
+    async fn demote(&self, stored: &Stored) {
+        let (hash, place) = (stored.key.hash(), stored.key.place());
+        let Some(target) = self.volume.owner(SpanTier::Capacity, place) else {
+            return;
+        };
+        if self.volume.capacity_may_hold(place, hash) {
+            return;
+        }
+        let mut copying = Copying::new(stored, &target, WriteCause::Demotion);
+        match self.copy(&mut copying).await {
+            Ok(()) => self.counters.add(Metric::TierDemotions, 1),
+            Err(no) => {
+                copying.abandon();
+                self.count_refusal(no);
+            }
+        }
+    }
+
+    /// Appends a head again in its own stripe.
+    fn evacuate_head(&self, stripe: &Arc<LiveStripe>, stored: &Stored) {
+        let hash = stored.key.hash();
+        let Some(home) = &stored.home else { return };
+        // Read before the check: what comes after it is newer than the copy.
+        let epoch = self.rules.epoch();
+        let _slot = self.slots.lock(hash);
+        if self.rules.kills(&stored.subject()) {
+            return;
+        }
+        let again = stored.with_meta(stored.meta.clone(), epoch);
+        let appended = append(&again, stripe, Some(home), WriteCause::Evacuation);
+        if let Ok(newer) = appended {
+            self.move_home(hash, home, newer);
+        }
+    }
+
+    /// Tells RAM where a head lies now. The key's slot is held.
+    fn move_home(&self, hash: u128, from: &Home, to: Home) {
+        let held = self.ram.peek(hash);
+        let lies_there = |stored: &&Arc<Stored>| {
+            let home = stored.home.as_ref();
+            home.is_some_and(|home| {
+                home.entry.same_place(from.entry) && Arc::ptr_eq(&home.stripe, &from.stripe)
+            })
+        };
+        if let Some(stored) = held.as_ref().filter(lies_there) {
+            self.ram.insert(hash, Arc::new(stored.with_home(Some(to))));
+        }
+    }
+}
+
+/// The object of a head, if the head says its key.
+fn of_head(stripe: &Arc<LiveStripe>, located: Located) -> Option<Stored> {
+    let content = ObjectContent::decode(&located.fragment.meta).ok()?;
+    Stored::from_fragment(located, &CacheKey::of_text(content.key), stripe)
+}
+
+/// Appends a body fragment again. One that is gone, or has no room, is left to
+/// the cursor.
+fn append_again(stripe: &Arc<LiveStripe>, row: &Row, located: &Located) {
+    let new = NewFragment {
+        key_hash: row.key,
+        kind: FragmentKind::Body,
+        meta: &[],
+        body: std::slice::from_ref(&located.fragment.body),
+        keep: &[],
+        copy_of: Some(located.place.entry),
+    };
+    if let Err(no) = stripe.append(&new, WriteCause::Evacuation) {
+        tracing::debug!(%no, "a fragment is left to the cursor");
+    }
+}

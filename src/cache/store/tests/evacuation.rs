@@ -1,0 +1,170 @@
+//! What was read outlives the cursor; what only the fast tier has goes down.
+
+use super::disk::{Machine, Running, all, text};
+use super::*;
+use crate::cache::options::TierOptions;
+use crate::cache::tier::SpanTier;
+
+const HOT: u32 = 10;
+/// Objects that no test reads again have numbers from here on.
+const COLD: u32 = 1000;
+/// Bytes of a cold object.
+const LEN: usize = 50_000;
+
+impl Running {
+    /// Stores cold objects from `first` on, `megabytes` in all; the next free
+    /// number.
+    async fn pass(&self, first: u32, megabytes: usize) -> u32 {
+        let count = u32::try_from((megabytes << 20) / LEN).unwrap();
+        for n in first..first + count {
+            while store(&self.cache, &key(n), &text(n, LEN)) == Err(NotStored::Backlog) {
+                self.cache.sync().await;
+            }
+            if n % 20 == 0 {
+                self.cache.sync().await;
+                self.cache.evacuate().await;
+            }
+        }
+        first + count
+    }
+
+    async fn hot(&self) -> Vec<Tier> {
+        let mut tiers = Vec::new();
+        for n in 0..HOT {
+            if let Ok(mut hit) = self.cache.read(&key(n)).await {
+                assert!(all(&mut hit).await == text(n, 9000), "{n}");
+                tiers.push(hit.tier);
+            }
+        }
+        tiers
+    }
+
+    fn set_promote_after(&self, promote_after: u32) {
+        let mut live = **self.cache.live.load();
+        live.tier = TierOptions {
+            promote_after,
+            ..live.tier
+        };
+        self.cache.configure(live);
+    }
+
+    fn store_hot(&self) {
+        for n in 0..HOT {
+            store(&self.cache, &key(n), &text(n, 9000)).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_outlives_the_cursor_and_what_was_not_does_not() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    running.store_hot();
+    for n in 100..110 {
+        store(&running.cache, &key(n), &text(n, 9000)).unwrap();
+    }
+    running.cache.sync().await;
+    assert_eq!(running.hot().await.len(), 10);
+    running.pass(COLD, 45).await;
+    assert_eq!(running.hot().await.len(), 10);
+    for n in 100..110 {
+        assert!(running.cache.read(&key(n)).await.is_err(), "{n}");
+    }
+    let fragments = running.registry.get(Metric::CacheEvacuatedFragments);
+    assert_eq!(fragments, 10);
+    running.cache.shutdown().await;
+    running.kill();
+    assert_eq!(machine.start().await.hot().await.len(), 10);
+}
+
+#[tokio::test]
+async fn evacuated_bytes_are_a_tenth_of_the_appended_ones_at_most() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let next = running.pass(COLD, 24).await;
+    for n in COLD..next {
+        running.cache.read(&key(n)).await.unwrap();
+    }
+    running.pass(next, 30).await;
+    let evacuated = running.registry.get(Metric::CacheEvacuatedBytes);
+    let appended = running.registry.get(Metric::CacheWriteBytes);
+    assert!(evacuated > 1 << 20, "{evacuated}");
+    assert!(evacuated <= appended / 10, "{evacuated} of {appended}");
+}
+
+#[tokio::test]
+async fn an_object_in_ram_can_be_refreshed_though_it_was_evacuated() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    running.cache.set_ram_cutoff(10_000);
+    running.store_hot();
+    running.cache.sync().await;
+    running.cache.set_ram_cutoff(1);
+    running.hot().await;
+    running.cache.set_ram_cutoff(10_000);
+    assert_eq!(running.hot().await.len(), 10);
+    running.pass(COLD, 45).await;
+    let hit = running.cache.read_ram(&key(3)).unwrap();
+    let fresh = Bytes::from_static(b"fresh");
+    running.cache.refresh(&hit.copy, &key(3), fresh).unwrap();
+    assert_eq!(&*running.cache.read(&key(3)).await.unwrap().meta, b"fresh");
+}
+
+#[tokio::test]
+async fn an_update_is_not_undone_by_the_evacuation_of_what_it_replaced() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    for n in 0..HOT {
+        store(&running.cache, &key(n), b"old").unwrap();
+    }
+    running.cache.sync().await;
+    for n in 0..HOT {
+        running.cache.read(&key(n)).await.unwrap();
+    }
+    let next = running.pass(COLD, 20).await;
+    running.store_hot();
+    running.cache.purge(&key(0)).await.unwrap();
+    running.pass(next, 20).await;
+    assert_eq!(running.hot().await.len(), 9);
+    running.kill();
+    assert_eq!(machine.start().await.hot().await.len(), 9);
+}
+
+#[tokio::test]
+async fn what_only_the_fast_tier_has_left_and_was_read_goes_to_the_capacity_tier() {
+    let mut machine = Machine::with(&[SpanTier::Fast, SpanTier::Capacity]);
+    let running = machine.start().await;
+    running.store_hot();
+    running.cache.sync().await;
+    for _ in 0..2 {
+        running.hot().await;
+    }
+    running.cache.mover.settled().await;
+    running.set_promote_after(255);
+    // The first turn keeps what was read there before it was promoted.
+    let mut next = running.pass(COLD, 80).await;
+    assert_eq!(running.hot().await, [Tier::Fast; 10]);
+    let holders = |n: u32| {
+        running
+            .cache
+            .volume
+            .capacity_may_hold(key(n).place(), key(n).hash())
+    };
+    assert!((0..HOT).all(|n| !holders(n)));
+
+    running.set_promote_after(0);
+    while running.registry.get(Metric::TierDemotions) < 10 && next < 4000 {
+        let first = next;
+        next = running.pass(first, 1).await;
+        running.cache.sync().await;
+        for n in first..next {
+            running.cache.read(&key(n)).await.unwrap();
+        }
+        running.cache.mover.settled().await;
+    }
+    assert_eq!(running.registry.get(Metric::TierDemotions), 10);
+    running.cache.shutdown().await;
+    running.kill();
+    machine.disks.remove(0);
+    assert_eq!(machine.start().await.hot().await, [Tier::Capacity; 10]);
+}
