@@ -6,7 +6,7 @@ macro_rules! rows_cache {
 /// Threads that accept connections; Strata accepts on every thread.
 accept_threads: int = 1, "proxy.config.accept_threads", between(0, 4096), Restart, Global, Ignored;
 /// Host names, besides 127.0.0.1, ::1 and localhost, that the admin server answers for, separated by blanks.
-admin_hosts: optional = NULL, "proxy.config.admin.hosts", ANY, Reload, Global, Honoured;
+admin_hosts: optional = NULL, "proxy.config.admin.hosts", form(Syntax::Hosts), Reload, Global, Honoured;
 /// Address and port of the admin server (metrics, health), or `off`.
 admin_listen: text = "127.0.0.1:8083", "proxy.config.admin.listen", form(Syntax::Listen), Restart, Global, Honoured;
 /// User to become after a start as root: a name, `#uid`, or `#-1` to stay root, with a warning.

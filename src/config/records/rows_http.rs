@@ -85,7 +85,7 @@ http_response_server_str: text = "Strata", "proxy.config.http.response_server_st
 http_send_http11_requests: int = 1, "proxy.config.http.send_http11_requests", between(0, 3), Reload, Rule, Ignored;
 /// Connections to all origins at once; 0 is no limit.
 http_server_max_connections: int = 0, "proxy.config.http.server_max_connections", between(0, 1_000_000), Reload, Global, Honoured;
-/// Ports to listen on.
+/// Ports to listen on; 0 lets the system choose one.
 http_server_ports: text = "8080", "proxy.config.http.server_ports", ANY, Restart, Global, Honoured;
 /// What must agree for a pooled origin connection to be used again: a list of none, ip, host, both, hostonly, sni, cert.
 http_server_session_sharing_match: text = "both", "proxy.config.http.server_session_sharing.match", ANY, Reload, Rule, Ignored;

@@ -28,7 +28,7 @@ exec_thread_autoconfig_scale: float = 1.0, "proxy.config.exec_thread.autoconfig.
 /// Event threads when they are not sized from the cores.
 exec_thread_limit: int = 2, "proxy.config.exec_thread.limit", between(1, 4096), Restart, Global, Honoured;
 /// URL that clients without a Host field are sent to; NULL answers 400.
-header_parse_no_host_url_redirect: optional = NULL, "proxy.config.header.parse.no_host_url_redirect", ANY, Reload, Global, Honoured;
+header_parse_no_host_url_redirect: optional = NULL, "proxy.config.header.parse.no_host_url_redirect", form(Syntax::Url), Reload, Global, Honoured;
 /// File of host names that is asked before the name servers, read again at each reload; NULL asks none.
 hostdb_host_file_path: optional = "/etc/hosts", "proxy.config.hostdb.host_file.path", ANY, Reload, Global, Honoured;
 /// Seconds until a question for a host's addresses is given up.

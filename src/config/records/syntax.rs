@@ -1,7 +1,7 @@
 //! The forms that the text of a STRING must have.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::config::ip_range::IpRange;
 
@@ -16,6 +16,10 @@ pub enum Syntax {
     NameServers,
     /// HTTP statuses.
     Statuses,
+    /// Host names and addresses, without ports.
+    Hosts,
+    /// An absolute URL of http or https.
+    Url,
 }
 
 impl Syntax {
@@ -26,6 +30,8 @@ impl Syntax {
             Self::Networks => each(text, |word| IpRange::parse(word).is_ok()),
             Self::NameServers => each(text, is_name_server),
             Self::Statuses => each(text, is_status),
+            Self::Hosts => text.split_ascii_whitespace().all(is_host),
+            Self::Url => is_url(text),
         }
     }
 }
@@ -45,6 +51,24 @@ fn is_status(word: &str) -> bool {
         .is_ok_and(|status: u16| (100..600).contains(&status))
 }
 
+fn is_host(word: &str) -> bool {
+    let address = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
+    match address {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)),
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    let rest = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
+    host.is_some_and(|host| !host.is_empty()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
 impl fmt::Display for Syntax {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -52,6 +76,8 @@ impl fmt::Display for Syntax {
             Self::Networks => "a list of networks",
             Self::NameServers => "a list of ADDRESS or ADDRESS:PORT",
             Self::Statuses => "a list of 100 to 599",
+            Self::Hosts => "host names without ports, between blanks",
+            Self::Url => "http://… or https://…",
         })
     }
 }
@@ -90,6 +116,23 @@ mod tests {
             Syntax::Statuses,
             &["404", "404, 500 599"],
             &["99", "600", "404 5xx"],
+        );
+        hold(
+            Syntax::Hosts,
+            &["cache.example", "a b_c.example 10.0.0.1 [::1]"],
+            &["a/b", "a,b", "a:8083", "::1", "[a]"],
+        );
+        hold(
+            Syntax::Url,
+            &["http://a", "https://a.example/x?y#z"],
+            &[
+                "zzz",
+                "/x",
+                "http://",
+                "http:///x",
+                "http://a/ b",
+                "ftp://a/",
+            ],
         );
     }
 }
