@@ -8,7 +8,8 @@ use super::persist;
 use super::verify;
 use crate::base::clock::WallTime;
 use crate::config::records::{
-    RecordSpec, Records, RecordsFile, Running, SetError, Update, set_in_text, settings, variable,
+    self, Alias, RecordSpec, Records, RecordsFile, Running, SetError, Update, set_in_text,
+    settings, variable,
 };
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
@@ -206,8 +207,11 @@ impl Settings {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Shown> {
         let state = self.state.lock();
-        if let Some(spec) = crate::config::records::find(name) {
+        if let Some(spec) = records::find(name) {
             return Some(self.shown(&state, spec));
+        }
+        if let Some(alias) = records::alias(name) {
+            return self.shown_alias(&state, alias);
         }
         let text = state.loaded.records_file.others.get(name)?;
         Some(Shown {
@@ -218,12 +222,18 @@ impl Settings {
         })
     }
 
-    /// Every record of the table whose name the caller wants.
+    /// Every record of the table whose name the caller wants; by the name of
+    /// another version, if only that is wanted.
     pub fn list(&self, wanted: impl Fn(&str) -> bool) -> Vec<Shown> {
         let state = self.state.lock();
-        let specs = crate::config::records::RECORDS.iter();
+        let specs = records::RECORDS.iter();
         let specs = specs.filter(|spec| wanted(spec.name));
-        specs.map(|spec| self.shown(&state, spec)).collect()
+        let shown = specs.map(|spec| self.shown(&state, spec));
+        let only =
+            |alias: &&Alias| wanted(alias.name) && !alias.specs().all(|spec| wanted(spec.name));
+        let aliases = records::ALIASES.iter().filter(only);
+        let aliases = aliases.filter_map(|alias| self.shown_alias(&state, alias));
+        shown.chain(aliases).collect()
     }
 
     /// What is loaded, since when, and what waits.
@@ -341,6 +351,16 @@ impl Settings {
             origin: self.origin(state, spec),
             update: spec.update,
         }
+    }
+
+    /// Its records' value, as the alias says it, and what holds for the first.
+    fn shown_alias(&self, state: &State, alias: &Alias) -> Option<Shown> {
+        let first = self.shown(state, alias.specs().next()?);
+        Some(Shown {
+            name: alias.name.to_owned(),
+            value: alias.text_in(&state.loaded.records),
+            ..first
+        })
     }
 
     fn origin(&self, state: &State, spec: &RecordSpec) -> Origin {

@@ -60,6 +60,43 @@ fn wrong_names_and_values_fail_with_the_text_of_4_2_and_change_nothing() {
 }
 
 #[test]
+fn an_old_name_is_got_matched_and_set_under_that_name() {
+    let old = "proxy.config.http.origin_max_connections";
+    let new = "proxy.config.http.per_server.connection.max";
+    let config = Config::new("");
+    let _server = config.start();
+    assert_eq!(config.line(&["-s", old, "-v", "7"]).ok(), "");
+    for name in [old, new] {
+        assert_eq!(config.line(&["-r", name]).ok(), "7\n");
+        let shown = config.ctl(&["config", "get", name]).ok();
+        assert_eq!(shown, format!("{name}: 7\n"));
+        let matched = config.line(&["-m", &format!("^{name}$")]).ok();
+        assert_eq!(matched, format!("{name} 7\n"));
+    }
+    let both = format!("{old}|{new}");
+    assert_eq!(config.line(&["-m", &both]).ok(), format!("{new} 7\n"));
+    let said = config.ctl(&["config", "set", old, "8"]).ok();
+    assert!(said.starts_with(&format!("set {old}, ")), "{said}");
+    assert_eq!(config.line(&["-r", new]).ok(), "8\n");
+}
+
+#[test]
+fn a_record_of_ats_that_we_lack_is_told_alike_by_get_and_set() {
+    let name = "proxy.config.admin.admin_user";
+    let config = Config::new("");
+    let _server = config.start();
+    let told = format!("{name} is a record of ATS that Strata does not have");
+    for ran in [
+        config.line(&["-r", name]),
+        config.line(&["-s", name, "-v", "x"]),
+        config.ctl(&["config", "get", name]),
+        config.ctl(&["config", "set", name, "x"]),
+    ] {
+        assert!(ran.err().contains(&told), "{}", ran.err());
+    }
+}
+
+#[test]
 fn match_prints_name_and_value_of_records_and_metrics() {
     let config = Config::new("");
     let _server = config.start();

@@ -1,7 +1,7 @@
 //! Names of other ATS versions for records of the table.
 
 use super::spec::RecordSpec;
-use super::table::find;
+use super::table::{Records, find};
 use super::value::{Check, RecordValue, ValueError};
 use crate::config::place::shortened;
 
@@ -109,6 +109,33 @@ impl Alias {
         self.sets.iter().filter_map(|(name, _)| find(name))
     }
 
+    /// Its value: the one that says what its records hold; where none does,
+    /// their own texts.
+    #[must_use]
+    pub fn text_in(&self, records: &Records) -> String {
+        let specs = self.specs();
+        let held: Vec<RecordValue> = specs.map(|spec| spec.value_in(records)).collect();
+        let numbers = (0..self.words()).map(|number| number.to_string());
+        let says = |number: &String| {
+            let read = self.read(number).unwrap_or_default().into_iter();
+            read.map(|(_, value)| value).eq(held.iter().cloned())
+        };
+        let mut numbers = numbers.filter(says);
+        let texts = held.iter().map(ToString::to_string);
+        numbers
+            .next()
+            .unwrap_or_else(|| texts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// How many numbers stand for words; 0 if its values are the records' own.
+    fn words(&self) -> usize {
+        let words = self.sets.iter().map(|(_, reading)| match reading {
+            Reading::Same => 0,
+            Reading::Words(words) => words.len(),
+        });
+        words.min().unwrap_or(0)
+    }
+
     /// The records it sets, with the values that `text` gives them.
     ///
     /// # Errors
@@ -141,6 +168,25 @@ mod tests {
             assert_eq!(alias.specs().count(), alias.sets.len(), "{}", alias.name);
             assert!(alias.read("0").is_ok(), "{}", alias.name);
         }
+    }
+
+    #[test]
+    fn an_alias_shows_the_value_that_sets_its_records_so() {
+        for old in ALIASES {
+            for text in ["0", "1"] {
+                let mut records = Records::default();
+                for (spec, value) in old.read(text).unwrap() {
+                    spec.store_in(&mut records, &value).unwrap();
+                }
+                assert_eq!(old.text_in(&records), text, "{}", old.name);
+            }
+        }
+        let records = Records {
+            http_server_session_sharing_match: "ip".into(),
+            ..Records::default()
+        };
+        let old = alias("proxy.config.http.share_server_sessions").unwrap();
+        assert!(old.text_in(&records).starts_with("ip, "));
     }
 
     #[test]

@@ -52,6 +52,16 @@ pub(super) fn nearest_name(name: &str) -> Option<String> {
         .map(|found| format!("{PREFIX}{found}"))
 }
 
+/// Why a name has no value to show, as a clause.
+#[must_use]
+pub fn valueless(name: &str) -> String {
+    if let Some(Known::Ats) = known(name) {
+        return SetError::Ats(name.into()).to_string();
+    }
+    let nearest = nearest_name(name).map(|nearest| format!("; did you mean {nearest}?"));
+    format!("{name} is not known{}", nearest.unwrap_or_default())
+}
+
 /// Why a command can't set a record.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetError {
@@ -128,6 +138,16 @@ mod tests {
         );
         let error = settings("x", "1").unwrap_err();
         assert_eq!(error.to_string(), "x is no record");
+    }
+
+    #[test]
+    fn a_name_without_a_value_says_whose_it_is_or_the_nearest() {
+        let ats = "proxy.config.admin.admin_user";
+        assert!(valueless(ats).contains("a record of ATS"));
+        let near = valueless("proxy.config.cache.ram_cache_cutof");
+        assert!(near.ends_with("did you mean proxy.config.cache.ram_cache_cutoff?"));
+        let metric = "proxy.process.nothing";
+        assert_eq!(valueless(metric), format!("{metric} is not known"));
     }
 
     #[test]

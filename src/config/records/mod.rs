@@ -32,7 +32,7 @@ mod table;
 pub use aliases::{ALIASES, Alias, alias};
 pub use doc::markdown;
 pub use file::{FileRecord, RecordsFile};
-pub use known::{SetError, settings};
+pub use known::{SetError, settings, valueless};
 pub(in crate::config) use number::int_prefix;
 pub use resolve::{Running, variable};
 pub use rewrite::set_in_text;

@@ -4,7 +4,7 @@
 use super::Control;
 use super::metric;
 use super::params::Params;
-use crate::config::records::{SetError, Update};
+use crate::config::records::{SetError, Update, valueless};
 use crate::config::{ConfigError, Findings};
 use crate::metrics::Metric;
 use crate::mgmt::rpc::{Fault, FaultKind};
@@ -187,7 +187,7 @@ pub(super) fn matching_values(control: &Control, params: Params<'_>) -> Result<V
 }
 
 fn unknown(name: &str) -> Fault {
-    Fault::new(FaultKind::NotFound, format!("{name} is not known"))
+    Fault::new(FaultKind::NotFound, valueless(name))
 }
 
 fn row(shown: &Shown) -> Value {
