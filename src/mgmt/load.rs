@@ -24,6 +24,15 @@ pub const STORAGE_NAME: &str = "storage.config";
 /// The files that are looked for when no record names one.
 const IP_ALLOW_NAMES: [&str; 2] = ["ip_allow.yaml", "ip_allow.config"];
 
+/// The record of the ports to listen on.
+pub const PORTS: &str = "proxy.config.http.server_ports";
+
+/// The record of the directory that the control socket is in.
+pub const STATE_DIR: &str = "proxy.config.local_state_dir";
+
+/// Where a value stands that no file holds.
+const RUNNING_VALUE: &str = "running value";
+
 /// The environment variables that may override records.
 pub type Environment = BTreeMap<String, String>;
 
@@ -89,6 +98,22 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     Ok(loaded)
 }
 
+/// The errors for which a load would be refused.
+#[must_use]
+pub fn faults(source: &Source, running: &Running) -> Vec<ConfigError> {
+    let (loaded, mut found) = read(source, running);
+    found.extend(parts(&loaded).1);
+    found.errors
+}
+
+/// What a command may not set the ports to: what a file holds with an error,
+/// or with a warning that part of it is left out.
+#[must_use]
+pub fn port_faults(value: &str) -> Vec<ConfigError> {
+    let (_, found) = PortList::parse(value, &running_place());
+    found.errors.into_iter().chain(found.warnings).collect()
+}
+
 /// What the files say, and everything found in them; with errors, only those
 /// who look for more of them go on.
 #[must_use]
@@ -96,10 +121,11 @@ pub fn read(source: &Source, running: &Running) -> (Loaded, Findings) {
     let reader = Reader::of(&source.dir);
     let mut found = Findings::default();
     let (records_file, records) = read_records(source, &reader, running, &mut found);
-    let ports = read_ports(&records, &records_file, &mut found);
+    let ports = read_ports(&records, running, &records_file, &mut found);
     let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
     let ip_allow = read_ip_allow(&reader, &records.cache_ip_allow_filename, &mut found);
-    let storage = read_storage(&reader, &records, &records_file, &mut found);
+    let interim = place_of(running, &records_file, "proxy.config.cache.interim.storage");
+    let storage = read_storage(&reader, &records, &interim, &mut found);
     found
         .warnings
         .extend(unheeded_files(&reader, &records, &records_file));
@@ -213,6 +239,12 @@ fn unheeded_files(
     })
 }
 
+/// Where a value that no file holds is said to stand.
+#[must_use]
+pub fn running_place() -> Place {
+    start_of(RUNNING_VALUE)
+}
+
 /// Where what is missing would stand.
 fn start_of(name: &str) -> Place {
     Place {
@@ -222,15 +254,23 @@ fn start_of(name: &str) -> Place {
     }
 }
 
-/// Where a record's value stands; a place of its own name if not in the file.
+/// Where a record's value stands: at run time, or in the file.
 #[must_use]
-pub fn place_of(file: &RecordsFile, name: &str) -> Place {
+pub fn place_of(running: &Running, file: &RecordsFile, name: &str) -> Place {
+    if running.contains_key(name) {
+        return running_place();
+    }
     let written = file.records.get(name).map(|record| record.place.clone());
     written.unwrap_or_else(|| start_of(name))
 }
 
-fn read_ports(records: &Records, file: &RecordsFile, found: &mut Findings) -> PortList {
-    let place = place_of(file, "proxy.config.http.server_ports");
+fn read_ports(
+    records: &Records,
+    running: &Running,
+    file: &RecordsFile,
+    found: &mut Findings,
+) -> PortList {
+    let place = place_of(running, file, PORTS);
     let (ports, findings) = PortList::parse(&records.http_server_ports, &place);
     found.extend(findings);
     ports
@@ -239,7 +279,7 @@ fn read_ports(records: &Records, file: &RecordsFile, found: &mut Findings) -> Po
 fn read_storage(
     reader: &Reader,
     records: &Records,
-    file: &RecordsFile,
+    interim_place: &Place,
     found: &mut Findings,
 ) -> StorageFile {
     let bytes = reader.read(STORAGE_NAME).unwrap_or_else(|error| {
@@ -254,8 +294,7 @@ fn read_storage(
     let (mut storage, findings) = StorageFile::parse(STORAGE_NAME, &bytes);
     found.extend(findings);
     if let Some(interim) = &records.cache_interim_storage {
-        let place = place_of(file, "proxy.config.cache.interim.storage");
-        found.extend(storage.add_interim(interim, &place));
+        found.extend(storage.add_interim(interim, interim_place));
     }
     storage
 }
@@ -277,7 +316,11 @@ pub fn build(loaded: &Loaded, generation: u64) -> Result<(Snapshot, Vec<ConfigEr
 fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
     let records = &loaded.records;
     let (remap, mut found) = Table::build(&loaded.remap, &RemapOptions::from_records(records));
-    let place = place_of(&loaded.records_file, "proxy.config.http.connect_ports");
+    let place = place_of(
+        &loaded.running,
+        &loaded.records_file,
+        "proxy.config.http.connect_ports",
+    );
     let (connect_ports, findings) = ConnectPorts::parse(&records.http_connect_ports, &place);
     found.extend(findings);
     let parts = SnapshotParts {

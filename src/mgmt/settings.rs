@@ -1,15 +1,14 @@
 //! The configuration of a running server: what holds, and how it changes.
 
 mod report;
+mod write;
 
-use super::load::{self, Loaded, STORAGE_NAME, Source};
+use super::load::{self, Loaded, PORTS, STATE_DIR, STORAGE_NAME, Source};
 use super::paths::RECORDS_NAME;
-use super::persist;
 use super::verify;
 use crate::base::clock::WallTime;
 use crate::config::records::{
-    self, Alias, RecordSpec, Records, RecordsFile, Running, SetError, Update, set_in_text,
-    settings, variable,
+    self, Alias, RecordSpec, Records, RecordsFile, Running, SetError, Update, settings, variable,
 };
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
@@ -20,10 +19,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use report::{Origin, Reloaded, Setting, Shown, Status};
+pub use write::WriteError;
 
 /// Tells parts that keep a record of their own, such as the cache, that it
 /// changed.
 pub type Apply = Box<dyn Fn(&Records) + Send + Sync>;
+
+/// What a start would be refused for with these records, though the files are
+/// sound: what they name is not there.
+pub type StartFaults = Box<dyn Fn(&Records) -> Vec<ConfigError> + Send + Sync>;
+
+/// What the rest of the server has to do with its settings.
+pub struct Server {
+    /// Called with the records that hold, at each change.
+    pub apply: Apply,
+    /// Asked before a record is set.
+    pub start_faults: StartFaults,
+}
 
 /// Why a record was not set.
 #[derive(Debug, thiserror::Error)]
@@ -37,22 +49,27 @@ pub enum SetFailure {
     /// The value is valid, and the configuration as a whole is not with it.
     #[error("with this value the configuration has errors")]
     Refused(Findings),
-    /// records.config could not be rewritten; the running value is the old.
+    /// Commands would look for the socket of this server elsewhere.
     #[error(
-        "records.config can't be rewritten: {0}; nothing has changed. \
-             The server's user must be able to write the file and its directory"
+        "{STATE_DIR} can't be changed while the server runs, as commands find the server by it: \
+         stop the server, change records.config and start it again"
     )]
-    Write(#[from] std::io::Error),
+    StateDir,
+    /// records.config could not be rewritten; the running value is the old.
+    #[error("{0}; nothing has changed")]
+    Write(#[from] WriteError),
 }
 
 /// A server's settings.
 pub struct Settings {
     source: Source,
     boot: Records,
+    /// The running values that the start gave.
+    boot_running: Running,
     /// What was in storage.config at the start.
     boot_storage: Option<u64>,
     snapshot: Arc<ArcSwap<Snapshot>>,
-    apply: Apply,
+    server: Server,
     state: Mutex<State>,
 }
 
@@ -73,7 +90,14 @@ struct Next {
 }
 
 impl State {
-    fn mark(&mut self, values: &[(&'static RecordSpec, String)], written: bool) {
+    /// The running values that lie over the file.
+    fn unwritten(&self) -> Running {
+        let mut running = self.loaded.running.clone();
+        running.retain(|name, _| !self.written.contains(name));
+        running
+    }
+
+    fn mark(&mut self, values: &[Text], written: bool) {
         for (spec, _) in values {
             if written {
                 self.written.insert(spec.name.to_owned());
@@ -84,9 +108,32 @@ impl State {
     }
 }
 
+/// A record and the text to set it to.
+type Text = (&'static RecordSpec, String);
+
+/// The running values with these laid over them.
+fn with(running: &Running, values: &[Text]) -> Running {
+    let mut running = running.clone();
+    let values = values.iter();
+    running.extend(values.map(|(spec, text)| (spec.name.to_owned(), text.clone())));
+    running
+}
+
+/// The faults that were not there before; those are asked for if there are any.
+fn unlike(
+    mut faults: Vec<ConfigError>,
+    before: impl FnOnce() -> Vec<ConfigError>,
+) -> Vec<ConfigError> {
+    if !faults.is_empty() {
+        let before = before();
+        faults.retain(|fault| !before.contains(fault));
+    }
+    faults
+}
+
 /// The records that a name sets, with the text to set each to: the operator's
 /// own, but for what an alias translates.
-fn values(name: &str, value: &str) -> Result<Vec<(&'static RecordSpec, String)>, SetError> {
+fn values(name: &str, value: &str) -> Result<Vec<Text>, SetError> {
     let parsed = settings(name, value)?.into_iter();
     let texts = parsed.map(|(spec, parsed)| match spec.name == name {
         true => (spec, value.to_owned()),
@@ -95,7 +142,7 @@ fn values(name: &str, value: &str) -> Result<Vec<(&'static RecordSpec, String)>,
     Ok(texts.collect())
 }
 
-fn unheeded((spec, text): &(&'static RecordSpec, String)) -> Option<String> {
+fn unheeded((spec, text): &Text) -> Option<String> {
     spec.unheeded(&spec.read(text).ok()?)
 }
 
@@ -107,16 +154,17 @@ impl Settings {
         source: Source,
         loaded: Loaded,
         snapshot: Arc<ArcSwap<Snapshot>>,
-        apply: Apply,
+        server: Server,
         now: WallTime,
     ) -> Self {
         let generation = snapshot.load().generation;
         Self {
             source,
             boot: loaded.records.clone(),
+            boot_running: loaded.running.clone(),
             boot_storage: loaded.digests.get(STORAGE_NAME).copied(),
             snapshot,
-            apply,
+            server,
             state: Mutex::new(State {
                 loaded,
                 written: BTreeSet::new(),
@@ -140,9 +188,7 @@ impl Settings {
     /// Everything found, with places.
     pub fn reload(&self, now: WallTime) -> Result<Reloaded, Findings> {
         let mut state = self.state.lock();
-        let mut running = state.loaded.running.clone();
-        running.retain(|name, _| !state.written.contains(name));
-        let loaded = load::load(&self.source, &running);
+        let loaded = load::load(&self.source, &state.unwritten());
         match loaded.and_then(|loaded| self.prepare(&state, loaded)) {
             Ok(next) => {
                 let report = self.swap(&mut state, next);
@@ -162,7 +208,7 @@ impl Settings {
     #[must_use]
     pub fn verify(&self) -> (Loaded, Findings) {
         let state = self.state.lock();
-        let (loaded, mut found) = load::read(&self.source, &state.loaded.running);
+        let (loaded, mut found) = load::read(&self.source, &state.unwritten());
         match self.prepare(&state, loaded.clone()) {
             Ok(next) => found.warnings.extend(next.loaded.warnings),
             Err(more) => found.extend(more),
@@ -188,14 +234,9 @@ impl Settings {
         }
         let values = values(name, value)?;
         let mut state = self.state.lock();
-        let mut running = state.loaded.running.clone();
-        for (spec, text) in &values {
-            running.insert(spec.name.to_owned(), text.clone());
-        }
-        let next = self.with_running(&state, running);
-        let next = next.map_err(SetFailure::Refused)?;
+        let next = self.judged(&state, &values)?;
         if persist {
-            self.write(&values)?;
+            write::write(&self.source.path(RECORDS_NAME), &values)?;
         }
         self.swap(&mut state, next);
         state.mark(&values, persist);
@@ -244,10 +285,44 @@ impl Settings {
             dir: self.source.dir.clone(),
             generation: state.generation,
             loaded_at: state.loaded_at,
-            at_restart: self.waiting(&state.loaded),
+            at_restart: self.waiting(&state.loaded, &state.written),
             running: state.loaded.running.keys().cloned().collect(),
             last_errors: state.last_errors.clone(),
         }
+    }
+
+    /// What these values lead to.
+    fn judged(&self, state: &State, values: &[Text]) -> Result<Next, SetFailure> {
+        let refused = |errors: Vec<ConfigError>| match errors.is_empty() {
+            true => Ok(()),
+            false => Err(SetFailure::Refused(Findings {
+                errors,
+                warnings: Vec::new(),
+            })),
+        };
+        let ports = values.iter().filter(|(spec, _)| spec.name == PORTS);
+        refused(
+            ports
+                .flat_map(|(_, text)| load::port_faults(text))
+                .collect(),
+        )?;
+        let next = self.with_running(state, with(&state.loaded.running, values));
+        let next = next.map_err(SetFailure::Refused)?;
+        let (new, old) = (&next.loaded.records, &state.loaded.records);
+        if new.local_state_dir != old.local_state_dir {
+            return Err(SetFailure::StateDir);
+        }
+        refused(self.load_faults(&state.unwritten(), values))?;
+        let start_faults = &self.server.start_faults;
+        refused(unlike(start_faults(new), || start_faults(old)))?;
+        Ok(next)
+    }
+
+    /// What the next load would be refused for by these values, whatever else
+    /// is wrong in the files.
+    fn load_faults(&self, running: &Running, values: &[Text]) -> Vec<ConfigError> {
+        let faults = load::faults(&self.source, &with(running, values));
+        unlike(faults, || load::faults(&self.source, running))
     }
 
     /// What is loaded, with other running values.
@@ -266,11 +341,16 @@ impl Settings {
     }
 
     /// The files and records that wait for a restart: what differs from the
-    /// start, whichever reload brought it.
-    fn waiting(&self, loaded: &Loaded) -> Vec<String> {
+    /// start, whichever reload brought it. A running value that no file holds
+    /// does not wait: a restart forgets it.
+    fn waiting(&self, loaded: &Loaded, written: &BTreeSet<String>) -> Vec<String> {
         let storage = loaded.digests.get(STORAGE_NAME).copied();
         let file = (storage != self.boot_storage).then_some(STORAGE_NAME);
-        let changed = self.boot.differences(&loaded.records);
+        let mut running = loaded.running.clone();
+        running.retain(|name, _| written.contains(name));
+        running.extend(self.boot_running.clone());
+        let (restarted, _) = self.source.resolve(&running, &loaded.records_file);
+        let changed = self.boot.differences(&restarted);
         let records = changed.filter(|spec| spec.update == Update::Restart);
         let names = file.into_iter().chain(records.map(|spec| spec.name));
         names.map(str::to_owned).collect()
@@ -305,34 +385,19 @@ impl Settings {
         let report = Reloaded {
             generation: snapshot.generation,
             now: report::changes(&state.loaded, &loaded),
-            at_restart: self.waiting(&loaded),
+            at_restart: self.waiting(&loaded, &state.written),
             warnings: loaded.warnings.clone(),
         };
         let records = Arc::clone(&snapshot.records);
         state.generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));
-        (self.apply)(&records);
+        (self.server.apply)(&records);
         state.loaded = loaded;
         state.last_errors.clear();
         report
     }
 
-    fn write(&self, values: &[(&'static RecordSpec, String)]) -> std::io::Result<()> {
-        let path = self.source.path(RECORDS_NAME);
-        let bytes = std::fs::read(&path)?;
-        let text = String::from_utf8(bytes).map_err(std::io::Error::other)?;
-        let text = values.iter().fold(text, |text, (spec, value)| {
-            set_in_text(&text, spec.name, spec.kind, value)
-        });
-        persist::replace(&path, text.as_bytes())
-    }
-
-    fn setting(
-        &self,
-        values: &[(&'static RecordSpec, String)],
-        name: &str,
-        written: bool,
-    ) -> Setting {
+    fn setting(&self, values: &[Text], name: &str, written: bool) -> Setting {
         let specs = values.iter().map(|(spec, _)| spec);
         let variables = specs.clone().map(|spec| variable(spec.name));
         let mut variables = variables.chain([variable(name)]);

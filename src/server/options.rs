@@ -1,11 +1,8 @@
 //! How a server is started.
 
 use crate::config::records::Running;
-use crate::mgmt::load::{Environment, Source};
+use crate::mgmt::load::{Environment, PORTS, Source};
 use std::path::PathBuf;
-
-/// The record that `-p` sets.
-pub(super) const PORTS: &str = "proxy.config.http.server_ports";
 
 /// What a server is started with, besides its files.
 #[derive(Clone, Debug, Default)]

@@ -73,6 +73,15 @@ impl RunAs {
         }
     }
 
+    /// Judges what root would become; nobody has to be root for that.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunAs::resolve`] for root.
+    pub fn check(user_id: &str) -> Result<(), PrivilegeError> {
+        Self::of_user(user_id).map(|_| ())
+    }
+
     fn of_user(user_id: &str) -> Result<Self, PrivilegeError> {
         if user_id == "#-1" {
             return Ok(Self::StayRoot);

@@ -4,18 +4,22 @@ use super::announce::{self, Announcement, Judge};
 use super::cache_options::live_options;
 use super::gauges;
 use super::management::{Management, ManagementThread};
+use super::privileges::RunAs;
 use super::readiness;
 use super::running::Running;
 use super::start::{Opened, StartError};
 use super::workers;
 use crate::base::prng::system_u64;
+use crate::config::ConfigError;
 use crate::config::records::Records;
+use crate::device::check_directory;
 use crate::http::forwarding::ViaIdentity;
 use crate::metrics::{Collector, Metric};
 use crate::mgmt::admin::Pages;
 use crate::mgmt::control::{Control, Facts};
 use crate::mgmt::life::Life;
-use crate::mgmt::settings::{Apply, Settings};
+use crate::mgmt::load::{self, Source};
+use crate::mgmt::settings::{self, Settings};
 use crate::mgmt::socket;
 use crate::proxy::Shared;
 use crate::proxy::access_log::{AccessLog, LogOptions};
@@ -111,7 +115,7 @@ fn control(opened: &Opened, collector: &Arc<Collector>, life: &Arc<Life>) -> Con
         opened.options.source(),
         opened.loaded.clone(),
         Arc::clone(&opened.snapshot),
-        apply(opened),
+        settings_server(opened),
         opened.clock.wall(),
     );
     Control {
@@ -131,10 +135,29 @@ fn control(opened: &Opened, collector: &Arc<Collector>, life: &Arc<Life>) -> Con
     }
 }
 
-/// What keeps a record of its own besides the snapshot.
-fn apply(opened: &Opened) -> Apply {
+/// What keeps a record of its own besides the snapshot, and what a start asks
+/// of the system.
+fn settings_server(opened: &Opened) -> settings::Server {
     let cache = Arc::clone(&opened.cache);
-    Box::new(move |records: &Records| cache.configure(live_options(records)))
+    let source = opened.options.source();
+    settings::Server {
+        apply: Box::new(move |records| cache.configure(live_options(records))),
+        start_faults: Box::new(move |records| start_faults(&source, records)),
+    }
+}
+
+/// Why a start as root would be refused with these records.
+fn start_faults(source: &Source, records: &Records) -> Vec<ConfigError> {
+    let place = load::running_place();
+    let user = &*records.admin_user_id;
+    let user = RunAs::check(user)
+        .err()
+        .map(|error| place.error(user, error.to_string()));
+    let logs = records.log_logfile_dir.as_deref().and_then(|dir| {
+        let error = check_directory(&source.path(dir)).err()?;
+        Some(place.error(dir, format!("proxy.config.log.logfile_dir: {error}")))
+    });
+    user.into_iter().chain(logs).collect()
 }
 
 fn pages(opened: &Opened, control: &Control) -> Pages {

@@ -5,7 +5,7 @@
 
 use super::cache_options::cache_options;
 use super::limits;
-use super::options::{Options, PORTS};
+use super::options::Options;
 use super::ports::{self, Bound, PortErrors};
 use super::privileges::{self, PrivilegeError, RunAs};
 use super::readiness;
@@ -21,7 +21,7 @@ use crate::config::{ConfigError, Findings};
 use crate::device::check_directory;
 use crate::metrics::Registry;
 use crate::mgmt;
-use crate::mgmt::load::{self, Loaded, Source};
+use crate::mgmt::load::{self, Loaded, PORTS, STATE_DIR, Source};
 use crate::mgmt::paths::RECORDS_NAME;
 use crate::mgmt::socket::SocketError;
 use crate::proxy::Snapshot;
@@ -106,7 +106,7 @@ pub fn verify(options: &Options) -> Result<Loaded, Findings> {
 fn state_fault(source: &Source, loaded: &Loaded) -> Option<ConfigError> {
     let name = &*loaded.records.local_state_dir;
     let error = check_directory(&source.path(name)).err()?;
-    let place = load::place_of(&loaded.records_file, "proxy.config.local_state_dir");
+    let place = load::place_of(&loaded.running, &loaded.records_file, STATE_DIR);
     let what = format!("proxy.config.local_state_dir: {error}");
     Some(place.error(name, what))
 }
@@ -115,7 +115,7 @@ fn user_fault(options: &Options, loaded: &Loaded) -> Option<ConfigError> {
     let user = &*loaded.records.admin_user_id;
     let resolved = options.change_user.then(|| RunAs::resolve(user))?;
     let error = resolved.err()?;
-    let place = load::place_of(&loaded.records_file, USER_ID);
+    let place = load::place_of(&loaded.running, &loaded.records_file, USER_ID);
     Some(place.error(user, error.to_string()))
 }
 

@@ -59,6 +59,88 @@ fn wrong_names_and_values_fail_with_the_text_of_4_2_and_change_nothing() {
     assert_eq!(config.read("records.config"), before);
 }
 
+/// Values that their records take by themselves, and a load or a start not,
+/// each with what that would say.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "http.server_ports",
+        "18082:ssl",
+        "ssl (TLS) is not supported yet",
+    ),
+    ("http.server_ports", "foo", "no port"),
+    ("http.server_ports", "8080:ipv5", "did you mean ipv4?"),
+    ("http.connect_ports", "70000", "70000"),
+    (
+        "url_remap.filename",
+        "nofile",
+        "nofile:1:1: there is no such file",
+    ),
+    ("cache.ip_allow.filename", "empty", "empty:1:1: "),
+    (
+        "admin.user_id",
+        "nosuch",
+        "no user \"nosuch\" on this system",
+    ),
+    ("admin.hosts", "a/b", "host names"),
+    ("header.parse.no_host_url_redirect", "zzz", "http://"),
+    (
+        "log.logfile_dir",
+        "remap.config",
+        "proxy.config.log.logfile_dir: ",
+    ),
+    (
+        "local_state_dir",
+        "elsewhere",
+        "can't be changed while the server runs",
+    ),
+];
+
+#[test]
+fn a_value_that_a_load_or_a_start_would_refuse_is_refused_by_both_commands() {
+    let config = Config::new("");
+    config.write("empty", "");
+    let before = config.read("records.config");
+    let server = config.start();
+    for (name, value, why) in REFUSED {
+        let name = format!("proxy.config.{name}");
+        let old = config.line(&["-r", &name]).ok();
+        for ran in [
+            config.line(&["-s", &name, "-v", value]),
+            config.ctl(&["config", "set", &name, value]),
+        ] {
+            assert_ne!(ran.code(), 0, "{name} {value}");
+            assert!(ran.err().contains(why), "{name} {value}: {}", ran.err());
+        }
+        assert_eq!(config.line(&["-r", &name]).ok(), old);
+        assert_eq!(config.read("records.config"), before, "{name} {value}");
+    }
+    assert_eq!(config.line(&["-x"]).ok(), "");
+    drop(server);
+    let _again = config.start();
+}
+
+#[test]
+fn what_is_wrong_in_the_files_already_keeps_no_other_record_from_being_set() {
+    let config = Config::new("");
+    let _server = config.start();
+    config.write("remap.config", "mpa\n");
+    assert_eq!(config.line(&["-s", CUTOFF, "-v", "40"]).ok(), "");
+    assert_eq!(config.line(&["-r", CUTOFF]).ok(), "40\n");
+    let records = config.read("records.config");
+    let ports = "proxy.config.http.server_ports STRING ip-in=127.0.0.1:0";
+    config.write(
+        "records.config",
+        &records.replace(ports, &format!("{ports}:ssl")),
+    );
+    assert_eq!(config.line(&["-s", CUTOFF, "-v", "41"]).ok(), "");
+    let ran = config.line(&["-s", "proxy.config.http.server_ports", "-v", "1:ssl"]);
+    assert!(
+        ran.err().contains("ssl (TLS) is not supported"),
+        "{}",
+        ran.err()
+    );
+}
+
 #[test]
 fn an_old_name_is_got_matched_and_set_under_that_name() {
     let old = "proxy.config.http.origin_max_connections";
@@ -94,6 +176,55 @@ fn a_record_of_ats_that_we_lack_is_told_alike_by_get_and_set() {
     ] {
         assert!(ran.err().contains(&told), "{}", ran.err());
     }
+}
+
+#[test]
+fn what_a_restart_forgets_does_not_wait_for_it() {
+    let name = "proxy.config.exec_thread.limit";
+    let waits = "proxy.node.config.restart_required.proxy";
+    let config = Config::new("");
+    let _server = config.start();
+    let said = config.ctl(&["config", "set", name, "3"]).ok();
+    assert!(said.contains("forgets it"), "{said}");
+    for args in [["config", "status"], ["config", "reload"]] {
+        let told = config.ctl(&args).ok();
+        assert!(!told.contains("restart: "), "{told}");
+        assert_eq!(config.line(&["-r", waits]).ok(), "0\n");
+    }
+    let ran = config.line(&["-s", name, "-v", "4"]);
+    assert!(ran.err().contains("holds after a restart"), "{}", ran.err());
+    for _ in 0..2 {
+        let told = config.ctl(&["config", "status"]).ok();
+        assert!(told.contains(&format!("at_restart: {name}\n")), "{told}");
+        assert_eq!(config.line(&["-r", waits]).ok(), "1\n");
+        assert_eq!(config.line(&["-x"]).ok(), "");
+    }
+}
+
+#[test]
+fn a_file_that_can_not_be_rewritten_is_named_with_the_true_cause() {
+    let config = Config::new("");
+    let _server = config.start();
+    let path = config.path("records.config");
+    let set = |cause: &str| {
+        let ran = config.line(&["-s", CUTOFF, "-v", "40"]);
+        assert_eq!(ran.code(), 1);
+        let said = ran.err();
+        assert!(said.contains(cause), "{said}");
+        assert!(said.contains("; nothing has changed\n"), "{said}");
+        assert!(!said.contains("must be able to write"), "{said}");
+        assert!(!said.contains("Please correct"), "{said}");
+    };
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend(b"# caf\xe9\n");
+    std::fs::write(&path, &bytes).unwrap();
+    set("records.config:4: this line is not UTF-8");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    std::fs::remove_file(&path).unwrap();
+    set("records.config to write it into: make one");
+    assert_eq!(config.line(&["-r", CUTOFF]).ok(), "4194304\n");
+    config.write("records.config", "");
+    assert_eq!(config.line(&["-s", CUTOFF, "-v", "40"]).ok(), "");
 }
 
 #[test]

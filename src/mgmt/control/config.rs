@@ -125,7 +125,9 @@ fn set_fault(failure: &SetFailure) -> Fault {
         SetFailure::Invalid(SetError::Ats(_) | SetError::Metric(_) | SetError::Value { .. })
         | SetFailure::Control => Fault::new(FaultKind::Params, failure.to_string()),
         SetFailure::Refused(found) => refused(&failure.to_string(), found),
-        SetFailure::Write(_) => Fault::new(FaultKind::Refused, failure.to_string()),
+        SetFailure::StateDir | SetFailure::Write(_) => {
+            Fault::new(FaultKind::Refused, failure.to_string())
+        }
     }
 }
 

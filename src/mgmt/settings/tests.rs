@@ -14,6 +14,13 @@ struct Fixture {
     snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
+/// A system that has every user but one.
+fn start_faults(records: &Records) -> Vec<ConfigError> {
+    let user = &*records.admin_user_id;
+    let fault = (user == "nosuch").then(|| load::running_place().error(user, "no user"));
+    fault.into_iter().collect()
+}
+
 impl Fixture {
     fn new(records: &str) -> Self {
         Self::with_environment(records, Environment::new())
@@ -35,8 +42,11 @@ impl Fixture {
         let (snapshot, _) = load::build(&loaded, 1).unwrap();
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let now = WallTime::from_secs(1);
-        let apply = Box::new(|_: &Records| {});
-        let settings = Settings::new(source, loaded, Arc::clone(&snapshot), apply, now);
+        let server = Server {
+            apply: Box::new(|_| {}),
+            start_faults: Box::new(start_faults),
+        };
+        let settings = Settings::new(source, loaded, Arc::clone(&snapshot), server, now);
         Self {
             dir,
             settings,
@@ -182,6 +192,37 @@ fn a_refused_value_leaves_file_and_running_value_alone() {
     );
     assert_eq!(fixture.text(), "# mine\n");
     assert_eq!(fixture.snapshot.load().generation, 1);
+}
+
+#[test]
+fn values_that_only_a_load_or_a_start_would_refuse_change_nothing() {
+    let fixture = Fixture::new("# mine\n");
+    for (name, value) in [
+        (PORTS, "8443:ssl"),
+        (PORTS, "foo"),
+        ("proxy.config.url_remap.filename", "nofile"),
+        ("proxy.config.admin.user_id", "nosuch"),
+    ] {
+        for persist in [true, false] {
+            let failure = fixture.settings.set(name, value, persist).unwrap_err();
+            assert!(matches!(failure, SetFailure::Refused(_)), "{failure}");
+        }
+    }
+    let state = fixture
+        .settings
+        .set("proxy.config.local_state_dir", "x", true);
+    assert!(matches!(state, Err(SetFailure::StateDir)));
+    assert_eq!(fixture.text(), "# mine\n");
+    assert_eq!(fixture.snapshot.load().generation, 1);
+    assert_eq!(fixture.settings.status().running, [""; 0]);
+}
+
+#[test]
+fn verify_judges_the_file_and_not_what_was_written_before_it_was_edited() {
+    let fixture = Fixture::new("");
+    fixture.settings.set(PORTS, "9090", true).unwrap();
+    fixture.write("records.config", &format!("CONFIG {PORTS} STRING 1:ssl\n"));
+    assert!(!fixture.settings.verify().1.is_usable());
 }
 
 #[test]
