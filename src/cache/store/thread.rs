@@ -186,9 +186,7 @@ impl Work {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if !self.look() {
-                return;
-            }
+            self.look();
         }
     }
 
@@ -203,10 +201,11 @@ impl Work {
         durable.map_err(|error| PurgeError::State(error.to_string()))
     }
 
-    /// Does what is due. False when the cache is gone.
-    fn look(&mut self) -> bool {
+    /// Does what is due. Without a cache there is nothing: it is not made yet,
+    /// or gone, which the end of the jobs tells.
+    fn look(&mut self) {
         let Some(cache) = self.cache.upgrade() else {
-            return false;
+            return;
         };
         for stripe in cache.volume.stripes() {
             stripe.set_epoch(cache.rules.epoch());
@@ -221,7 +220,6 @@ impl Work {
         if let Err(error) = reserved {
             tracing::error!(%error, "the cache's state can't be written");
         }
-        true
     }
 
     /// Forgets the rules whose free rows are written.
@@ -264,5 +262,27 @@ pub(super) fn open_state(dir: Option<&Path>, first_epoch: u64) -> State {
             let temporary = State::open(None, first_epoch);
             temporary.expect("sled needs only a temporary directory here")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_before_the_cache_is_made_does_not_end_the_thread() {
+        let state = State::open(None, 1).unwrap();
+        let thread = CacheThread::start(Weak::new(), state, &[]);
+        // Has the thread look, as a tick does.
+        thread.free_later(1, 1);
+        let gone = Gone {
+            epoch: 2,
+            found: false,
+            waits: Vec::new(),
+            known_everywhere: true,
+        };
+        let waiting = Builder::new_current_thread().build().unwrap();
+        let purged = waiting.block_on(thread.begin_purge(2, gone));
+        assert!(purged.is_ok(), "{purged:?}");
     }
 }
