@@ -27,6 +27,8 @@ pub(crate) enum Planted {
     FreeRowsMissing,
     /// What finds no room at a start is not told of.
     DroppedUntold,
+    /// Nobody misses the ring block that a run began with.
+    OpeningUnmissed,
     /// Of one tag an older entry comes back beside a newer one.
     TwinsRestored,
     /// A header names the log's place at the sync's end, not its beginning.

@@ -99,9 +99,25 @@ impl Recovery {
             return;
         };
         self.gap = true;
+        let end = self.ring_next;
+        let leads_on = (block.content.previous, block.content.sequence) == (end.link, end.sequence);
+        if !leads_on {
+            self.miss_opening(block.content.run);
+        }
         self.ring_next = block.next;
         if block.content.log.position >= self.log.position {
             self.use_block(&block, log_shape(geometry));
+        }
+    }
+
+    /// A run that goes on behind an earlier one without the ring block that it
+    /// began with. That told what its start found no room for: it is back, and
+    /// may have been replaced since.
+    fn miss_opening(&mut self, run: u64) {
+        let is_missing = self.log_run > 0 && run > self.log_run;
+        if is_missing && !is_planted(Planted::OpeningUnmissed) {
+            self.suspect_below = self.suspect_below.max(self.log.position);
+            self.report.suspect = true;
         }
     }
 
@@ -169,6 +185,7 @@ impl Recovery {
     }
 
     fn use_batch(&mut self, batch: &BatchContent, rows: &[Row], shape: LogShape) {
+        self.miss_opening(batch.run);
         self.replay.take_batch(batch, rows, shape);
         self.walked.extend(rows.iter().map(|row| RedoRow {
             kind: row.kind,

@@ -76,6 +76,37 @@ fn an_older_version_is_suspect_if_the_ring_block_of_a_start_is_lost() {
     assert!(rig.directory.lookup(key(1)).all(|place| place.suspect));
 }
 
+/// Stops cleanly and starts again.
+fn restart(rig: &mut Rig) -> RecoveryReport {
+    rig.stripe.close();
+    rig.work();
+    rig.kill()
+}
+
+#[test]
+fn what_a_start_may_have_dropped_is_suspect_if_its_ring_block_is_lost() {
+    for is_stopped in [false, true] {
+        let mut rig = three_batches();
+        restart(&mut rig);
+        rig.work();
+        rig.put(key(2), b"newest");
+        rig.flush();
+        // Behind the block of the clean stop. The log leads over it, by batches
+        // or by the ring block of the next stop.
+        let block = to_usize(rig.stripe.geometry().ring_offset()) + 4096;
+        rig.disk.bytes[block..block + 4096].fill(0);
+        let report = if is_stopped {
+            restart(&mut rig)
+        } else {
+            rig.kill()
+        };
+        assert!(report.suspect, "{is_stopped}");
+        assert!(rig.directory.lookup(key(1)).all(|place| place.suspect));
+        assert!(rig.directory.lookup(key(2)).all(|place| !place.suspect));
+        assert_eq!(rig.get(key(2)).unwrap(), "newest");
+    }
+}
+
 /// A start whose `failing`th read fails.
 fn start_with_a_bad_read(rig: &mut Rig, failing: usize) -> RecoveryReport {
     rig.run += 1;

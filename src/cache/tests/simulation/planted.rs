@@ -17,6 +17,7 @@ const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::PageAfterRows, 0),
     (Planted::FreeRowsMissing, 0),
     (Planted::DroppedUntold, 3),
+    (Planted::OpeningUnmissed, 8539),
     (Planted::TwinsRestored, 172),
     (Planted::SyncPointTooLate, 0),
     (Planted::SyncWaitsForNoBatch, 8),
