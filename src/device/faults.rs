@@ -121,10 +121,32 @@ impl FaultyDevice {
         })
     }
 
+    /// Hands on what was held. Who asked may be blocked by now.
     fn release(&self) {
         let held = std::mem::take(&mut *self.held.lock());
         for request in held {
-            self.inner.submit(request);
+            self.inner.submit_to_block(request);
+        }
+    }
+
+    /// Has `hand_on` start the request on the device below, or what became of
+    /// it.
+    fn pass(&self, request: Request, hand_on: impl FnOnce(Request)) {
+        match self.strikes(&request) {
+            None => {
+                self.release();
+                hand_on(request);
+            }
+            Some(Fault::Dead | Fault::Eio(_)) => request.fail(Errno::EIO.into()),
+            Some(Fault::Short(_)) => {
+                let asked = asked(&request);
+                request.fail(DeviceError::Short { done: 0, asked });
+            }
+            Some(Fault::Flip(_)) => {
+                let chosen = self.chance.lock().1.next_u64();
+                hand_on(flipped(request, chosen));
+            }
+            Some(Fault::Hang) => self.held.lock().push(request),
         }
     }
 }
@@ -135,22 +157,11 @@ impl Device for FaultyDevice {
     }
 
     fn submit(&self, request: Request) {
-        match self.strikes(&request) {
-            None => {
-                self.release();
-                self.inner.submit(request);
-            }
-            Some(Fault::Dead | Fault::Eio(_)) => request.fail(Errno::EIO.into()),
-            Some(Fault::Short(_)) => {
-                let asked = asked(&request);
-                request.fail(DeviceError::Short { done: 0, asked });
-            }
-            Some(Fault::Flip(_)) => {
-                let chosen = self.chance.lock().1.next_u64();
-                self.inner.submit(flipped(request, chosen));
-            }
-            Some(Fault::Hang) => self.held.lock().push(request),
-        }
+        self.pass(request, |request| self.inner.submit(request));
+    }
+
+    fn submit_to_block(&self, request: Request) {
+        self.pass(request, |request| self.inner.submit_to_block(request));
     }
 }
 
@@ -258,6 +269,43 @@ mod tests {
             asked: 512,
         };
         assert_eq!(bench.read(), Err(short));
+    }
+
+    /// A device that answers only who says that it blocks.
+    struct ForBlocked(Arc<dyn Device>);
+
+    impl Device for ForBlocked {
+        fn geometry(&self) -> DeviceGeometry {
+            self.0.geometry()
+        }
+
+        fn submit(&self, request: Request) {
+            request.fail(DeviceError::Busy);
+        }
+
+        fn submit_to_block(&self, request: Request) {
+            self.0.submit(request);
+        }
+    }
+
+    #[test]
+    fn who_blocks_and_who_does_not_come_to_the_device_as_they_are_and_are_hit_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let control = dir.path().join("faults");
+        let inner = ForBlocked(Arc::new(MemDisk::blank(1 << 20).device()));
+        let device = FaultyDevice::new(Arc::new(inner), Path::new(PATH), control.clone());
+        let unblocked = || {
+            let (send, receive) = std::sync::mpsc::channel();
+            device.submit(Request::Flush {
+                done: Box::new(move |ended| send.send(ended).unwrap()),
+            });
+            receive.recv().unwrap()
+        };
+        let blocked = || read_blocking(&device, 0, 512).map(drop);
+        assert_eq!((blocked(), unblocked()), (Ok(()), Err(DeviceError::Busy)));
+        std::fs::write(control, "/dev/one dead\n").unwrap();
+        let dead = Err(Errno::EIO.into());
+        assert_eq!((blocked(), unblocked()), (dead, dead));
     }
 
     #[test]
