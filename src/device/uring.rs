@@ -71,9 +71,12 @@ pub(super) fn probe() -> io::Result<()> {
 /// else by an interrupt.
 fn setup(entries: u32) -> io::Result<IoUring> {
     let mut deferred = IoUring::builder();
-    deferred.setup_single_issuer().setup_defer_taskrun();
+    deferred
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag();
     let mut cooperative = IoUring::builder();
-    cooperative.setup_coop_taskrun();
+    cooperative.setup_coop_taskrun().setup_taskrun_flag();
     let not_known = |error: &io::Error| error.raw_os_error() == Some(Errno::EINVAL as i32);
     match deferred.build(entries) {
         Err(error) if not_known(&error) => match cooperative.build(entries) {
@@ -163,18 +166,27 @@ impl<T> Ring<T> {
     /// # Errors
     /// The system's word; what was not taken stays queued.
     pub(super) fn turn(&mut self, ended: &mut Vec<Ended<T>>) -> io::Result<()> {
-        // A call makes known a number of completions of the kernel's choice,
-        // and the kernel does not signal for the ones that it leaves.
+        // The kernel makes the event ready when it defers work while none is
+        // deferred, and not for what comes on top. A call does some twenty
+        // pieces of that work, of which any may complete nothing (a read that
+        // must wait once more). So whoever leaves a piece undone may wait for
+        // ever. What a call leaves is said by a flag before the call returns;
+        // what is deferred after it finds nothing deferred, and is announced.
         while self.under_way() > 0 {
-            let before = ended.len();
             let called = self.enter();
             self.reap(ended);
             called?;
-            if ended.len() == before {
+            if !self.has_more() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Whether the last call left entries in the queue, or deferred work.
+    fn has_more(&mut self) -> bool {
+        let queue = self.ring.submission();
+        queue.taskrun() || !queue.is_empty()
     }
 
     /// Hands the queue over, and has what is deferred made known. Waits for
@@ -304,6 +316,30 @@ mod tests {
         drop(pipes);
         ring.turn(&mut ended).unwrap();
         assert_eq!(ended.len(), 100);
+    }
+
+    /// Readers of one pipe are all woken by one byte, and all but one of them
+    /// wait again: work that completes nothing, before what does.
+    #[test]
+    fn what_completes_behind_much_that_does_not_is_taken_in_the_same_turn() {
+        let mut ring = Ring::new(256).unwrap();
+        let (crowded, mut byte) = io::pipe().unwrap();
+        let (behind, mut other) = io::pipe().unwrap();
+        for _ in 0..200 {
+            let reader = crowded.try_clone().unwrap();
+            assert!(ring.start(read_of(reader, 1)).is_ok());
+        }
+        assert!(ring.start(read_of(behind, 2)).is_ok());
+        let mut ended = Vec::new();
+        ring.turn(&mut ended).unwrap();
+        assert!(ended.is_empty());
+        byte.write_all(b"a").unwrap();
+        other.write_all(b"b").unwrap();
+        ring.turn(&mut ended).unwrap();
+        let mut tags: Vec<u8> = ended.iter().map(|ended| ended.read.tag).collect();
+        tags.sort_unstable();
+        assert_eq!(tags, [1, 2]);
+        drop((byte, crowded));
     }
 
     #[test]

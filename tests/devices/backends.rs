@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ThreadId;
+use std::time::Duration;
 use strata::base::aligned::AlignedBuf;
+use strata::base::prng::Prng;
 use strata::device::{
     Backend, Device, DeviceError, OpenRequest, Request, drive_reads, flush_blocking, open,
     read_blocking, write_blocking,
@@ -130,6 +132,33 @@ async fn reads_past_the_end_are_errors(request: OpenRequest) {
     }
 }
 
+/// Many readers side by side, of all sizes, each going on as soon as it has
+/// its answer: an answer that is made known to nobody stops one for ever.
+async fn readers_side_by_side_all_get_on(request: OpenRequest) {
+    const BLOCKS: u64 = 1000;
+    let device = open(&request).unwrap().device;
+    fill(&*device, BLOCKS);
+    let readers = (0..100).map(|seed| {
+        let device = Arc::clone(&device);
+        spawn_local(async move {
+            let mut random = Prng::seeded(seed);
+            for _ in 0..30 {
+                let n = random.below(BLOCKS);
+                let count = 1 + random.below(8).min(BLOCKS - 1 - n);
+                let len = usize::try_from(at(count)).unwrap();
+                let bytes = read(&*device, at(n), len).await.unwrap();
+                for (bytes, n) in bytes.chunks(BLOCK).zip(n..) {
+                    assert!(*bytes == *block(n), "{n}");
+                }
+            }
+        })
+    });
+    for reader in readers.collect::<Vec<_>>() {
+        let read = tokio::time::timeout(Duration::from_secs(60), reader).await;
+        read.expect("an answer never came").unwrap();
+    }
+}
+
 /// Reads that nobody waits for, a ring that goes while they are under way, a
 /// device that goes: each is answered, once, and the path can be opened again.
 async fn nothing_is_lost_at_the_end(request: OpenRequest) {
@@ -191,6 +220,7 @@ fn a_file_keeps_a_device_s_promises_over_each_backend() {
     let (_dir, path) = file();
     over_backends(&path, reads_come_from_their_own_offsets);
     over_backends(&path, reads_past_the_end_are_errors);
+    over_backends(&path, readers_side_by_side_all_get_on);
     over_backends(&path, nothing_is_lost_at_the_end);
     over_backends(&path, writes_before_the_end_are_written);
     over_backends(&path, a_large_write_arrives_whole);
@@ -205,6 +235,7 @@ fn a_loop_device_keeps_a_device_s_promises_over_each_backend() {
     let device = LoopDevice::zeroed(SIZE);
     over_backends(device.path(), reads_come_from_their_own_offsets);
     over_backends(device.path(), reads_past_the_end_are_errors);
+    over_backends(device.path(), readers_side_by_side_all_get_on);
     over_backends(device.path(), nothing_is_lost_at_the_end);
     over_backends(device.path(), writes_before_the_end_are_written);
     over_backends(device.path(), a_large_write_arrives_whole);
