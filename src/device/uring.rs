@@ -239,15 +239,18 @@ pub(super) struct Ended<T> {
 }
 
 impl<T> Ring<T> {
-    /// Waits for the reads under way, so many times. Those that have not ended
-    /// then are given up: their tags are returned, their buffers are the
-    /// kernel's for good.
+    /// Waits for the reads under way, until so many waits have brought none.
+    /// Those that have not ended then are given up: their tags are returned,
+    /// their buffers are the kernel's for good.
     pub(super) fn close(&mut self, waits: u32, ended: &mut Vec<Ended<T>>) -> Vec<T> {
-        for _ in 0..waits {
+        let mut vain = 0;
+        while vain < waits {
             if self.under_way() == 0 {
                 return Vec::new();
             }
+            let before = ended.len();
             self.wait(DRAIN_WAIT, ended);
+            vain += u32::from(ended.len() == before);
         }
         let left = self.reads.drain(..).flatten().map(|read| {
             // The kernel may still write into these: nobody may get the memory.
@@ -299,6 +302,22 @@ mod tests {
         assert_eq!((ended[0].read.tag, ended[0].result), (2, Ok(3)));
         assert!(ended[0].read.buf.starts_with(b"abc\0"));
         assert_eq!((ring.room(), ring.under_way()), (0, 0));
+    }
+
+    #[test]
+    fn a_ring_that_goes_gives_up_no_read_while_others_end() {
+        let mut ring = Ring::new(128).unwrap();
+        let mut pipes = Vec::new();
+        for tag in 0..100 {
+            let (reader, writer) = io::pipe().unwrap();
+            pipes.push(writer);
+            assert!(ring.start(read_of(reader, tag)).is_ok());
+        }
+        let mut ended = Vec::new();
+        ring.turn(&mut ended).unwrap();
+        drop(pipes);
+        assert!(ring.close(1, &mut ended).is_empty());
+        assert_eq!(ended.len(), 100);
     }
 
     #[test]
