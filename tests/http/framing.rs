@@ -2,6 +2,8 @@
 //! (RFC 9112 6.3, 11.2). Each table is one line of the reported cases.
 
 use crate::support::{Client, Origin, Proxy, ok};
+use std::io::{Read, Write};
+use std::time::Duration;
 
 /// Sends a request followed by a second one on the same connection; the
 /// statuses of the answers, and what the origin saw.
@@ -203,4 +205,32 @@ fn the_request_after_a_whole_body_is_its_own() {
     let response = client.ask(format!("{head}{smuggled}"));
     assert_eq!(response.text(), smuggled);
     assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn a_101_nobody_asked_for_is_502_and_the_end_of_its_connection() {
+    let (told, ended) = std::sync::mpsc::channel();
+    let told = std::sync::Mutex::new(told);
+    let origin = Origin::speaking(move |_, mut stream| {
+        let switching =
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n";
+        stream.write_all(switching).unwrap();
+        let end = stream.read(&mut [0]).unwrap_or(0);
+        told.lock().unwrap().send(end).unwrap();
+        false
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    for line in ["GET /a", "POST /a", "HEAD /a"] {
+        let mut client = Client::connect(proxy.address);
+        let fields = "Host: h\r\nUpgrade: x\r\nConnection: Upgrade\r\nContent-Length: 0";
+        client.send(format!("{line} HTTP/1.1\r\n{fields}\r\n\r\n"));
+        let answer = if line.starts_with("HEAD") {
+            client.head()
+        } else {
+            client.response()
+        };
+        assert_eq!(answer.unwrap().status, 502, "{line}");
+        let end = ended.recv_timeout(Duration::from_secs(10));
+        assert_eq!(end, Ok(0), "{line}: the connection is still open");
+    }
 }

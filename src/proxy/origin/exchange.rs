@@ -9,7 +9,7 @@ use super::{OriginOptions, OriginPool};
 use crate::base::clock::WallTime;
 use crate::http::framing::{BodyFraming, response_framing};
 use crate::metrics::Metric;
-use http::{HeaderMap, Method, Request, Response, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -161,6 +161,7 @@ impl Exchange<'_> {
         let cells = &self.pool.state.cells;
         cells.add(Metric::OriginResponseHeadBytes, bytes);
         self.judge_size(bytes)?;
+        judge_status(head.status)?;
         let framing = response_framing(&asked.method, head.status, head.version, &head.headers)
             .map_err(|error| OriginError::Malformed(error.to_string()))?;
         Ok(OriginResponse {
@@ -194,6 +195,16 @@ impl Exchange<'_> {
         let body = NetworkBody::new(incoming, lease, self.limits, cells);
         OriginBody::Network(Box::new(body))
     }
+}
+
+/// A response that ends an exchange is a final one: Upgrade is never passed on,
+/// so a 101 answers nothing (RFC 9110 15.2.2).
+fn judge_status(status: StatusCode) -> Result<(), OriginError> {
+    if status.is_informational() {
+        let why = format!("{status}, which was not asked for");
+        return Err(OriginError::Malformed(why));
+    }
+    Ok(())
 }
 
 /// What was asked, and when.
