@@ -49,6 +49,10 @@ pub(super) async fn run<R, W>(
     if context.shared.life.stage() != Stage::Serving {
         reply.close_after();
     }
+    if head.method == Method::CONNECT {
+        // Whatever follows was meant for the tunnel: no request of this client.
+        reply.close_after();
+    }
     let step = route::route(head, &snapshot, &asked.arrival(context, peer));
     let mut transaction = Transaction {
         context,

@@ -35,7 +35,6 @@ pub(super) async fn run<R: ClientRead, W: ClientWrite>(
         }
         Err(error) => {
             tracing::debug!(%error, "no tunnel");
-            reply.close_after();
             let answer = refusal(&error);
             answer::send(answer, reply, &context.voice(snapshot), &[]).await
         }

@@ -110,18 +110,45 @@ fn a_tunnel_carries_bytes_both_ways_until_both_ends_are_done() {
 }
 
 #[test]
-fn the_body_of_a_refused_connect_is_no_tunnel_and_no_request() {
+fn what_follows_a_refused_connect_is_no_tunnel_and_no_request() {
     let origin = Origin::with_body("inside");
-    let proxy = Proxy::start(&origin.map("/"));
-    let mut client = Client::connect(proxy.address);
-    let authority = origin.address;
-    client.send(format!(
-        "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nContent-Length: 3\r\n\r\nabc\
-         GET / HTTP/1.1\r\nHost: h\r\n\r\n"
-    ));
-    assert_eq!(client.response().unwrap().status, 403);
-    assert_eq!(client.response().unwrap().status, 200);
-    assert_eq!(origin.requests().len(), 1);
+    let at = origin.address;
+    let ports = "CONFIG proxy.config.url_remap.remap_required INT 0\n";
+    for (why, records, authority) in [
+        ("a rule is required", "", at.to_string()),
+        ("the port", ports, at.to_string()),
+        ("the address", OPEN, at.to_string()),
+        ("the name", OPEN, "no.such.name.invalid:443".to_owned()),
+    ] {
+        let records = format!("{records}CONFIG proxy.config.hostdb.lookup_timeout INT 1\n");
+        let proxy = Proxy::with(&records, &origin.map("/"));
+        for length in ["", "Content-Length: 3\r\n"] {
+            let mut client = Client::connect(proxy.address);
+            client.send(format!(
+                "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{length}\r\n"
+            ));
+            client.send("abcGET / HTTP/1.1\r\nHost: h\r\n\r\n");
+            let refusal = client.response().unwrap();
+            assert!(refusal.status >= 400, "{why}");
+            assert_eq!(refusal.fields("connection"), ["close"], "{why}");
+            assert!(client.is_closed(), "{why}");
+        }
+    }
+    assert_eq!(origin.requests().len(), 0);
+}
+
+#[test]
+fn private_networks_are_closed_by_the_defaults_and_by_a_rule_in_any_form() {
+    const RULED: &str = "ip_allow:\n\
+        - {apply: in, ip_addrs: 127.0.0.1, action: allow, methods: ALL}\n\
+        - {apply: out, ip_addrs: 10.0.0.0/8, action: deny, methods: ALL}\n";
+    let closed = Proxy::start("");
+    let ruled = Proxy::with_ip_allow(OPEN, "", RULED);
+    for host in ["10.0.0.1", "[::ffff:10.0.0.1]"] {
+        let authority = format!("{host}:443");
+        assert_eq!(connect(closed.address, &authority), 403, "{host}");
+        assert_eq!(connect(ruled.address, &authority), 403, "{host}");
+    }
 }
 
 #[test]
