@@ -93,13 +93,14 @@ impl Cache {
     /// [`Cache::read`] is to follow.
     #[must_use]
     pub fn read_ram(&self, key: &CacheKey) -> Option<Hit> {
-        let stored = self.ram.read(key.hash())?;
-        if stored.key != *key {
-            return None;
-        }
-        let hit = Hit::of(stored, Tier::Ram);
+        let hit = self.held_in_ram(key)?;
         self.counters.read(&hit);
         Some(hit)
+    }
+
+    fn held_in_ram(&self, key: &CacheKey) -> Option<Hit> {
+        let stored = self.ram.read(key.hash())?;
+        (stored.key == *key).then(|| Hit::of(stored, Tier::Ram))
     }
 
     /// What the fastest tier that holds `key` has under it: at most one read
@@ -123,6 +124,18 @@ impl Cache {
             Err(_) => self.counters.add(Metric::CacheReadFailure, 1),
         }
         found
+    }
+
+    /// As [`Cache::read`], for a request whose read was counted before: nothing
+    /// is counted.
+    ///
+    /// # Errors
+    /// Why there is nothing.
+    pub async fn read_again(&self, key: &CacheKey) -> Result<Hit, Miss> {
+        match self.held_in_ram(key) {
+            Some(hit) => Ok(hit),
+            None => self.read_devices(key).await,
+        }
     }
 
     /// The epoch of now: to be taken before the request that a fill stores

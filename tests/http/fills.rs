@@ -297,3 +297,48 @@ fn damage(span: &std::path::Path, body: &[u8]) -> bool {
         .unwrap();
     true
 }
+
+/// An origin whose one object is always stale. A validation is answered by
+/// `again` when the gate opens.
+fn stale(again: Vec<u8>) -> (Origin, Sender<()>) {
+    let (open, gate) = channel();
+    let gate: Mutex<Receiver<()>> = Mutex::new(gate);
+    let origin = Origin::speaking(move |request, mut stream| {
+        if request.fields("if-none-match").is_empty() {
+            let stale = b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\nCache-Control: max-age=0\r\nContent-Length: 1\r\n\r\nx";
+            return stream.write_all(stale).is_ok();
+        }
+        // It opens for good when the sender is dropped.
+        gate.lock().unwrap().recv().ok();
+        stream.write_all(&again).is_ok()
+    });
+    (origin, open)
+}
+
+#[test]
+fn each_request_for_what_is_validated_counts_one_read() {
+    let (origin, gate) = stale(b"HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n".to_vec());
+    let proxy = Proxy::start(&origin.map("/"));
+    assert_eq!(Client::connect(proxy.address).ask(GET).status, 200);
+    until("the store", || {
+        proxy.counter(Metric::CacheWriteSuccess) == 1
+    });
+    let ask = |_| {
+        let mut client = Client::connect(proxy.address);
+        client.send(GET);
+        client
+    };
+    let mut clients: Vec<_> = (0..50).map(ask).collect();
+    until("all reads", || {
+        proxy.counter(Metric::CacheReadSuccess) == 50
+    });
+    drop(gate);
+    for client in &mut clients {
+        assert_eq!(client.response().unwrap().text(), "x");
+    }
+    until("all accounts", || {
+        proxy.counter(Metric::OutcomeHitRevalidated) == 50
+    });
+    assert_eq!(proxy.counter(Metric::CacheReadSuccess), 50);
+    assert_eq!(proxy.counter(Metric::CacheRamReadSuccess), 50);
+}

@@ -56,9 +56,17 @@ pub(super) struct StaleRef {
     pub(super) key: CacheKey,
 }
 
+/// Whether a request has read an object before: it counts as one read, however
+/// often it has to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    First,
+    Again,
+}
+
 /// Looks a request up: one read, or two where the responses vary.
-pub(super) async fn look_up(cache: &Cache, routed: &Routed) -> Found {
-    let hit = match read(cache, &routed.key).await {
+pub(super) async fn look_up(cache: &Cache, routed: &Routed, reading: Reading) -> Found {
+    let hit = match read(cache, &routed.key, reading).await {
         Ok(hit) => hit,
         Err(miss) => return nothing(miss, None),
     };
@@ -71,7 +79,7 @@ pub(super) async fn look_up(cache: &Cache, routed: &Routed) -> Found {
     };
     let rule = routed.snapshot.policy.normalize_accept_encoding;
     let key = marker.alternate(&routed.key, &routed.head.headers, rule);
-    match read(cache, &key).await {
+    match read(cache, &key, reading).await {
         Ok(hit) => Found {
             held: held(hit, Some(key)),
             marker: Some(marker),
@@ -85,7 +93,10 @@ const fn nothing(miss: Miss, marker: Option<Marker>) -> Found {
     Found { held, marker }
 }
 
-async fn read(cache: &Cache, key: &CacheKey) -> Result<Hit, Miss> {
+async fn read(cache: &Cache, key: &CacheKey, reading: Reading) -> Result<Hit, Miss> {
+    if reading == Reading::Again {
+        return cache.read_again(key).await;
+    }
     match cache.read_ram(key) {
         Some(hit) => Ok(hit),
         None => cache.read(key).await,

@@ -31,7 +31,7 @@ use crate::metrics::{self, Metric};
 use ask::Plan;
 use http::header::IF_MODIFIED_SINCE;
 use http::{HeaderMap, StatusCode};
-use lookup::{Found, Held};
+use lookup::{Found, Held, Reading};
 use std::sync::Arc;
 
 /// Lookups of one request: a copy that proves unreadable, a fill that is
@@ -62,6 +62,7 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
         cache,
         asked: asked(routed),
         validated: false,
+        has_read: false,
         ended: 0,
         overtaken: 0,
     };
@@ -129,6 +130,8 @@ struct Cached<'a> {
     /// Another request's validation came while this one waited, so what is held
     /// now is good for this one too.
     validated: bool,
+    /// A read of this request's was counted; further ones are not.
+    has_read: bool,
     /// Fills that had ended when the cache was looked up.
     ended: u64,
     /// Times that another fill ended between the lookup and the claim.
@@ -158,7 +161,14 @@ impl Cached<'_> {
 
     async fn look_up(&mut self) -> Found {
         self.ended = self.ctx.shared.fills.ended();
-        lookup::look_up(self.cache, self.routed).await
+        let reading = if self.has_read {
+            Reading::Again
+        } else {
+            Reading::First
+        };
+        let found = lookup::look_up(self.cache, self.routed, reading).await;
+        self.has_read |= found.held.is_ok();
+        found
     }
 
     async fn step<W: ClientWrite>(&mut self, found: Found, reply: &mut Reply<'_, W>) -> Step {

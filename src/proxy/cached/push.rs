@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use super::lead::Place;
-use super::lookup;
+use super::lookup::{self, Reading};
 use super::pump::Leading;
 use crate::cache::{Cache, NotStored, ObjectWriter};
 use crate::http::framing::FramingError;
@@ -102,7 +102,7 @@ pub(in crate::proxy) async fn push<R: ClientRead>(
     let epoch = cache.epoch();
     let mut job = job(ctx, routed, cache);
     let (enclosed, rest) = enclosed(&job, body).await?;
-    let found = lookup::look_up(cache, routed).await;
+    let found = lookup::look_up(cache, routed, Reading::First).await;
     job.marker = found.marker;
     let place = Place::of(&job, &enclosed.headers).ok_or(NotStorable::VaryStar)?;
     let mut object = enclosed.begin(&job, &place, epoch)?;
