@@ -8,7 +8,8 @@
 //!
 //! The field lines leave out what each answer says anew: hop-by-hop and
 //! nominated fields, Age, Content-Length (the cache knows the body's length),
-//! Trailer, Via, and what storing drops. Date is always there: when the origin
+//! Trailer, Via, and what storing drops. Server is the last of them, so that a
+//! hit can leave it out. Date is always there: when the origin
 //! sent none it is the time of receipt.
 
 use super::conditional::{self, Validators};
@@ -21,10 +22,11 @@ use super::storable::{NotStorable, Storable, Times, response_storable};
 use super::{date, wire};
 use crate::base::clock::WallTime;
 use ::http::header::{
-    AGE, CONTENT_LENGTH, DATE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, TRAILER, VIA,
+    AGE, CONTENT_LENGTH, DATE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, SERVER, TRAILER, VIA,
 };
 use ::http::{HeaderMap, StatusCode, Version};
 use bytes::Bytes;
+use memchr::memrchr;
 use prefix::{
     HeadPrefix, NO_TIME, PREFIX, check_prefix, prefix_of, source_of, to_u32, to_usize, window,
 };
@@ -110,6 +112,21 @@ impl StoredHead {
     pub fn field_lines(&self) -> Bytes {
         self.bytes
             .slice(PREFIX..PREFIX + to_usize(self.prefix.fields_len))
+    }
+
+    /// [`Self::field_lines`] without Server.
+    #[must_use]
+    pub fn field_lines_but_server(&self) -> Bytes {
+        let lines = self.field_lines();
+        let end = server_at(&lines);
+        lines.slice(..end)
+    }
+
+    /// Whether the origin named itself by Server.
+    #[must_use]
+    pub fn has_server(&self) -> bool {
+        let lines = self.field_lines();
+        server_at(&lines) < lines.len()
     }
 
     /// The status.
@@ -268,10 +285,11 @@ fn put_fields(
         dropped.push(DATE);
         put_date(out, received.times.response);
     }
-    for (name, value) in headers {
-        if is_hop_by_hop(name) || dropped.contains(name) {
-            continue;
-        }
+    let (servers, others): (Vec<_>, Vec<_>) = headers
+        .iter()
+        .filter(|(name, _)| !is_hop_by_hop(name) && !dropped.contains(name))
+        .partition(|(name, _)| *name == SERVER);
+    for (name, value) in others.into_iter().chain(servers) {
         let at = to_u32(wire::put_field(out, name, value.as_bytes()));
         let len = to_u32(value.len());
         if *name == ETAG && prefix.etag_len == 0 {
@@ -280,6 +298,24 @@ fn put_fields(
             (prefix.last_modified_at, prefix.last_modified_len) = (at, len);
         }
     }
+}
+
+/// Where the lines of Server begin, which are the last; the length if there are
+/// none.
+fn server_at(lines: &[u8]) -> usize {
+    const NAME: &[u8] = b"Server: ";
+    let mut end = lines.len();
+    while let Some(before) = lines.get(..end).and_then(|lines| lines.strip_suffix(b"\n")) {
+        let start = memrchr(b'\n', before).map_or(0, |at| at + 1);
+        let is_server = lines
+            .get(start..end)
+            .is_some_and(|line| line.starts_with(NAME));
+        if !is_server {
+            break;
+        }
+        end = start;
+    }
+    end
 }
 
 fn put_date(out: &mut Vec<u8>, at: WallTime) {

@@ -7,6 +7,7 @@ use super::origin::{OriginBody, OriginError, OriginResponse};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::routed::Routed;
 use super::via::{Detail, Told};
+use crate::config::records::Records;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use bytes::Bytes;
@@ -41,7 +42,7 @@ impl Framed {
         forwarding::remove_hop_by_hop(&mut fields);
         fields.remove(CONTENT_LENGTH);
         routed.rewrite_urls(&mut fields);
-        add_server(routed, &mut fields);
+        add_server(&routed.snapshot.records, &mut fields);
         forwarding::ensure_date(&mut fields, response.response_time);
         let told = Told {
             outcome,
@@ -68,19 +69,21 @@ fn add_cache_status(routed: &Routed, status: &CacheStatus, fields: &mut HeaderMa
     }
 }
 
-/// `http.response_server_enabled`: 1 puts our name in place of the origin's,
-/// 2 only where there is none.
-fn add_server(routed: &Routed, fields: &mut HeaderMap) {
-    let records = &routed.snapshot.records;
-    let wanted = match records.http_response_server_enabled {
+/// Whether a response names us as its Server (`http.response_server_enabled`):
+/// 1 in place of the origin, 2 where the origin has not named itself.
+pub(super) fn names_us(records: &Records, has_server: impl FnOnce() -> bool) -> bool {
+    match records.http_response_server_enabled {
         0 => false,
-        2 => !fields.contains_key(SERVER),
+        2 => !has_server(),
         _ => true,
-    };
-    if let (true, Ok(name)) = (
-        wanted,
-        HeaderValue::from_str(&records.http_response_server_str),
-    ) {
+    }
+}
+
+fn add_server(records: &Records, fields: &mut HeaderMap) {
+    if !names_us(records, || fields.contains_key(SERVER)) {
+        return;
+    }
+    if let Ok(name) = HeaderValue::from_str(&records.http_response_server_str) {
         fields.insert(SERVER, name);
     }
 }

@@ -4,7 +4,7 @@ use super::cache_status::CacheStatus;
 use super::context::WorkerContext;
 use super::h1::{BodyLength, ClientWrite, Reply, ReplyError};
 use super::outcome::{Ended, Outcome, Route};
-use super::relay::Account;
+use super::relay::{self, Account};
 use super::resume::{Resume, Tail, Wanted};
 use super::routed::Routed;
 use super::source::{Source, SourceError};
@@ -16,6 +16,7 @@ use crate::http::vary::normalize_accept_encoding;
 use crate::http::wire;
 use crate::metrics::Metric;
 use bytes::Bytes;
+use http::header::SERVER;
 use http::{HeaderMap, StatusCode};
 use memchr::memchr;
 use std::time::Duration;
@@ -88,20 +89,34 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         }
     }
 
-    /// The stored field lines; where a status has a Location, with the client's
-    /// names for the origin's URLs (reverse_map).
+    /// The stored field lines, less a Server that ours takes the place of; where
+    /// a status has a Location, with the client's names for the origin's URLs
+    /// (reverse_map).
     fn lines(&self, head: &StoredHead) -> Bytes {
         let status = head.status();
+        let is_named = self.is_named(head);
         if !status.is_redirection() && status != StatusCode::CREATED {
-            return head.field_lines();
+            return if is_named {
+                head.field_lines_but_server()
+            } else {
+                head.field_lines()
+            };
         }
         let mut fields = head.header_map();
         self.routed.rewrite_urls(&mut fields);
+        if is_named {
+            fields.remove(SERVER);
+        }
         let mut lines = Vec::new();
         for (name, value) in &fields {
             wire::put_field(&mut lines, name, value.as_bytes());
         }
         lines.into()
+    }
+
+    /// Whether the response names us as its Server.
+    fn is_named(&self, head: &StoredHead) -> bool {
+        relay::names_us(&self.routed.snapshot.records, || head.has_server())
     }
 
     fn precondition(&self, head: &StoredHead) -> Precondition {
@@ -272,6 +287,10 @@ impl<W: ClientWrite> Server<'_, '_, W> {
     fn begin(&mut self, status: StatusCode, serving: &Serving<'_>) {
         let records = &self.routed.snapshot.records;
         self.reply.begin(status);
+        if self.is_named(serving.head) {
+            let name = records.http_response_server_str.as_bytes();
+            self.reply.field("Server", name);
+        }
         let age = serving.head.facts().age(self.routed.wall);
         // Age tells that the response is not first-hand (RFC 9111 5.1).
         let is_first_hand = serving.is_own_fetch() && age == 0;

@@ -227,3 +227,54 @@ fn via_is_told_at_level_1_and_not_at_0() {
         }
     }
 }
+
+/// Field lines of Server in the answers to a miss, a hit and a hit that is 304.
+fn servers(enabled: u8, fields: &str) -> Vec<String> {
+    let fields = format!("ETag: \"e\"\r\n{fields}X: y\r\n");
+    let origin = Origin::answering(move |_| response(&fields, "x"));
+    let records = format!(
+        "CONFIG proxy.config.http.response_server_enabled INT {enabled}\n\
+         CONFIG proxy.config.http.response_server_str STRING Ours\n"
+    );
+    let proxy = Proxy::with(&records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let asked = ["", "", "If-None-Match: \"e\"\r\n"];
+    let answers = asked.map(|conditions| client.ask(request("GET", conditions)));
+    assert_eq!(answers[1].fields("x"), ["y"], "{}", answers[1].head);
+    let joined = answers.map(|answer| answer.fields("server").join("+"));
+    joined.into()
+}
+
+#[test]
+fn server_is_whose_the_record_says_on_misses_and_hits_alike() {
+    const KEPT: &str = "Cache-Control: max-age=60\r\n";
+    const MOVED: &str = "Cache-Control: max-age=60\r\nContent-Location: /b\r\n";
+    for own in [KEPT, MOVED] {
+        let theirs = format!("Server: a\r\n{own}Server: b\r\n");
+        assert_eq!(servers(0, own), ["", "", ""]);
+        assert_eq!(servers(0, &theirs), ["a+b", "a+b", ""]);
+        assert_eq!(servers(1, own), ["Ours", "Ours", "Ours"]);
+        assert_eq!(servers(1, &theirs), ["Ours", "Ours", "Ours"]);
+        assert_eq!(servers(2, own), ["Ours", "Ours", "Ours"]);
+        assert_eq!(servers(2, &theirs), ["a+b", "a+b", ""]);
+    }
+}
+
+#[test]
+fn a_hit_has_no_server_of_the_origin_s_where_urls_are_rewritten_or_built_in() {
+    let origin = Origin::answering(|_| {
+        b"HTTP/1.1 301 Moved Permanently\r\nServer: a\r\nLocation: /b\r\n\
+          Cache-Control: max-age=60\r\nContent-Length: 0\r\n\r\n"
+            .to_vec()
+    });
+    let generated = "map http://g/ http://g/ @plugin=generator.so\n";
+    let proxy = Proxy::start(&(generated.to_owned() + &origin.map("/")));
+    let mut client = Client::connect(proxy.address);
+    for _ in 0..2 {
+        let moved = client.ask(request("GET", ""));
+        assert_eq!(moved.fields("server"), ["Strata"], "{}", moved.head);
+        let made = client.ask("GET /5/a HTTP/1.1\r\nHost: g\r\n\r\n");
+        assert_eq!(made.fields("server"), ["Strata"], "{}", made.head);
+    }
+    assert_eq!(origin.requests().len(), 1);
+}

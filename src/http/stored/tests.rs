@@ -239,3 +239,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn server_is_cut_off_the_end_of_the_lines_and_nothing_else_is() {
+    for (lines, rest) in [
+        ("", ""),
+        ("A: 1\r\n", "A: 1\r\n"),
+        ("A: 1\r\nServer: x\r\nServer: y\r\n", "A: 1\r\n"),
+        ("Server: x\r\n", ""),
+        ("Server: x\r\nA: 1\r\n", "Server: x\r\nA: 1\r\n"),
+        ("X-Server: x\r\n", "X-Server: x\r\n"),
+        ("Server: without an end", "Server: without an end"),
+        ("\n\n", "\n\n"),
+    ] {
+        let cut = lines.get(..server_at(lines.as_bytes()));
+        assert_eq!(cut, Some(rest), "{lines:?}");
+    }
+}

@@ -17,7 +17,7 @@ use crate::proxy::fill::{Failure, FillWriter};
 use crate::proxy::marker::{self, Marker};
 use crate::proxy::origin::{Interim, OriginError, OriginResponse};
 use crate::proxy::outcome::Outcome;
-use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, SET_COOKIE, VIA};
+use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, SERVER, SET_COOKIE, VIA};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -259,7 +259,7 @@ fn own_fields(response: &HeaderMap, dropped: &[HeaderName]) -> HeaderMap {
             kept.append(name, value.clone());
         }
     }
-    for name in [CONNECTION, CONTENT_LENGTH, AGE, VIA, DATE] {
+    for name in [CONNECTION, CONTENT_LENGTH, AGE, VIA, DATE, SERVER] {
         kept.remove(name);
     }
     let nominations = response.get_all(CONNECTION).iter().cloned();
