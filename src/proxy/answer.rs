@@ -78,6 +78,8 @@ answers! {
     RequestTimeout = 408, ClientReadError, "Request Timeout", "The request did not arrive in time.";
     /// The request's body broke off or is malformed.
     BodyBroken = 400, ClientReadError, "Invalid HTTP Request", "The body of the request is malformed.";
+    /// A precondition of the request does not hold (RFC 9110 13.2.2).
+    PreconditionFailed = 412, AnsweredInvalid, "Precondition Failed", "A condition that the request makes does not hold.";
     /// The request's body is above the limit.
     BodyTooLarge = 413, AnsweredTooLarge, "Content Too Large", "The body of the request is too large.";
     /// The target is above the limit.
@@ -122,17 +124,6 @@ impl Answer {
             .find(same)
             .copied()
             .unwrap_or(Self::BadRequest)
-    }
-
-    /// The answer to a transaction that ended before a head was sent.
-    #[must_use]
-    pub fn of_failure(ended: &Ended) -> Self {
-        let same =
-            |answer: &&Self| answer.outcome() == ended.outcome && answer.code() == ended.status;
-        let status = |answer: &&Self| answer.code() == ended.status;
-        let mut all = Self::ALL.iter();
-        let found = all.clone().find(same).or_else(|| all.find(status));
-        found.copied().unwrap_or(Self::Internal)
     }
 
     /// Its status.

@@ -2,8 +2,10 @@
 
 use super::cache_status::{CacheStatus, Forwarded};
 use super::context::WorkerContext;
-use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
-use super::origin::{self, BodySender, Interim, OriginError, OriginRequest, OriginResponse};
+use super::h1::{BodyError, ClientRead, ClientWrite, Reply, RequestBody};
+use super::origin::{
+    self, BodySender, BrokenBody, Interim, OriginError, OriginRequest, OriginResponse,
+};
 use super::outcome::{Ended, Outcome};
 use super::relay::{self, Account, Framed};
 use super::routed::Routed;
@@ -174,7 +176,16 @@ async fn hand_over<R: ClientRead>(
                 }
             }
             Ok(None) => return sender.finish(body.trailers()).await,
-            Err(error) => return sender.fail(error.to_string()).await,
+            Err(error) => return sender.fail(broken(&error)).await,
+        }
+    }
+}
+
+fn broken(error: &BodyError) -> BrokenBody {
+    match error {
+        BodyError::Stalled(after) => BrokenBody::Stalled(*after),
+        BodyError::Chunk(_) | BodyError::Truncated | BodyError::Io(_) => {
+            BrokenBody::Broken(error.to_string())
         }
     }
 }

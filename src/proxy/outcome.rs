@@ -6,6 +6,7 @@
 
 mod counters;
 
+use super::answer::Answer;
 use crate::metrics::{Cells, Metric};
 
 macro_rules! outcomes {
@@ -199,6 +200,8 @@ pub struct Ended {
     pub content_type: Option<bytes::Bytes>,
     /// How the transfer ended.
     pub finish: Finish,
+    /// The answer that the caller is to send, where nothing was sent yet.
+    pub unsent: Option<Answer>,
     /// What went wrong, in words for the client and the error log.
     pub detail: Option<Box<str>>,
 }
@@ -216,6 +219,7 @@ impl Ended {
             route: Route::None,
             content_type: None,
             finish: Finish::Whole,
+            unsent: None,
             detail: None,
         }
     }

@@ -1,5 +1,6 @@
 //! An origin's response on its way to one client, stored or not.
 
+use super::answer::Answer;
 use super::cache_status::CacheStatus;
 use super::context::WorkerContext;
 use super::h1::{BodyLength, ClientWrite, Reply, ReplyError};
@@ -190,6 +191,13 @@ impl Account {
         self.client_gone(reply, &ReplyError::Io(reset))
     }
 
+    /// A precondition of the request does not hold (RFC 9110 13.2.2).
+    pub(super) fn precondition_failed<W: ClientWrite>(self, reply: &Reply<'_, W>) -> Ended {
+        let outcome = self.ended.outcome;
+        let detail = "a precondition of the request does not hold";
+        self.failed(reply, outcome, Answer::PreconditionFailed, detail)
+    }
+
     /// The origin failed: answered by the caller while nothing was sent, else
     /// cut off.
     pub(super) fn origin_failed<W: ClientWrite>(
@@ -197,15 +205,16 @@ impl Account {
         reply: &Reply<'_, W>,
         error: &OriginError,
     ) -> Ended {
-        self.failed(reply, error.outcome(), error.status(), &error.to_string())
+        self.failed(reply, error.outcome(), error.answer(), &error.to_string())
     }
 
-    /// The response can't be had, or not to its end.
+    /// The response can't be had, or not to its end: `answer` is the caller's to
+    /// send while nothing was sent.
     pub(super) fn failed<W: ClientWrite>(
         mut self,
         reply: &Reply<'_, W>,
         outcome: Outcome,
-        status: StatusCode,
+        answer: Answer,
         detail: &str,
     ) -> Ended {
         self.ended.outcome = outcome;
@@ -213,7 +222,8 @@ impl Account {
         if reply.is_started() {
             self.ended.finish = Finish::Cut;
         } else {
-            self.ended.status = status.as_u16();
+            self.ended.status = answer.code();
+            self.ended.unsent = Some(answer);
         }
         self.measure(reply);
         self.ended

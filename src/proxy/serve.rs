@@ -81,11 +81,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         match self.precondition(serving.head) {
             Precondition::Pass => self.content(serving, lines, account).await,
             Precondition::NotModified => Ok(self.not_modified(&serving, account).await),
-            Precondition::Failed => {
-                let failed = StatusCode::PRECONDITION_FAILED;
-                let detail = "a precondition of the request does not hold";
-                Ok(account.failed(self.reply, serving.outcome, failed, detail))
-            }
+            Precondition::Failed => Ok(account.precondition_failed(self.reply)),
         }
     }
 
@@ -238,7 +234,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
     /// Nobody may take the part for the whole.
     fn cut(&self, error: &SourceError, account: Account) -> Ended {
         self.ctx.cells.add(Metric::FillCut, 1);
-        account.failed(self.reply, error.outcome, error.status, &error.detail)
+        account.failed(self.reply, error.outcome, error.answer, &error.detail)
     }
 
     /// The next piece; none for HEAD. What the cache has lost, the origin is asked for.

@@ -1,6 +1,7 @@
 //! Where a served body comes from: the cache, a fill under way, or the rest of
 //! it from the origin.
 
+use super::answer::Answer;
 use super::cached::FillHead;
 use super::fill::{FillReader, Next};
 use super::origin::OriginError;
@@ -9,7 +10,6 @@ use super::resume::Tail;
 use crate::cache::{BodyError, BodyReader, Cache};
 use crate::metrics::{Cells, Metric};
 use bytes::Bytes;
-use http::StatusCode;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct SourceError {
     pub(super) outcome: Outcome,
-    pub(super) status: StatusCode,
+    pub(super) answer: Answer,
     pub(super) detail: Box<str>,
     /// The cache has lost it: the origin may still have it.
     pub(super) is_lost: bool,
@@ -27,7 +27,7 @@ impl SourceError {
     fn lost(detail: &str) -> Self {
         Self {
             outcome: Outcome::MissReadError,
-            status: StatusCode::BAD_GATEWAY,
+            answer: Answer::OriginClosed,
             detail: detail.into(),
             is_lost: true,
         }
@@ -44,7 +44,7 @@ impl From<OriginError> for SourceError {
     fn from(error: OriginError) -> Self {
         Self {
             outcome: error.outcome(),
-            status: error.status(),
+            answer: error.answer(),
             detail: error.to_string().into(),
             is_lost: false,
         }
@@ -190,7 +190,7 @@ impl Following {
                 Next::Failed(failure) => {
                     return Err(SourceError {
                         outcome: failure.outcome,
-                        status: failure.status,
+                        answer: failure.answer,
                         detail: (*failure.detail).into(),
                         is_lost: false,
                     });

@@ -237,14 +237,14 @@ impl Transaction<'_> {
         let Some(ended) = in_time else {
             return overdue(reply, active);
         };
-        if reply.is_started() || ended.finish == Finish::Cut {
+        let Some(answer) = ended.unsent else {
             return ended;
-        }
+        };
         if routed.head.has_body() {
             // How much of it was read is not known any more.
             reply.close_after();
         }
-        let told = self.answer(Answer::of_failure(&ended), reply).await;
+        let told = self.answer(answer, reply).await;
         Ended {
             outcome: ended.outcome,
             route: ended.route,

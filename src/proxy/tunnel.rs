@@ -53,7 +53,7 @@ fn refusal(error: &OriginError) -> Answer {
     if matches!(error, OriginError::Refused { .. }) {
         return Answer::TunnelForbidden;
     }
-    Answer::of_failure(&Ended::new(error.outcome(), error.status().as_u16()))
+    error.answer()
 }
 
 async fn carry<R: ClientRead, W: ClientWrite>(

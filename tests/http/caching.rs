@@ -228,6 +228,40 @@ fn via_is_told_at_level_1_and_not_at_0() {
     }
 }
 
+const FAILING: [&str; 2] = [
+    "If-Match: \"zz\"\r\n",
+    "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+];
+
+#[test]
+fn a_precondition_that_fails_is_412_however_the_response_came_rfc_9110_13_2() {
+    let modified = "ETag: \"e\"\r\nLast-Modified: Wed, 01 Jan 2020 00:00:00 GMT\r\n";
+    for cache_control in ["max-age=60", "private", "no-cache"] {
+        for failing in FAILING {
+            let fields = format!("{modified}Cache-Control: {cache_control}\r\n");
+            let origin = Origin::answering(move |request| {
+                // Conditions that come as far are the origin's to judge.
+                let conditional = ["if-match", "if-unmodified-since"]
+                    .iter()
+                    .any(|name| !request.fields(name).is_empty());
+                if conditional && request.fields("if-match") != ["\"e\""] {
+                    return b"HTTP/1.1 412 Precondition Failed\r\nDate: x\r\nContent-Length: 0\r\n\r\n".to_vec();
+                }
+                response(&fields, "x")
+            });
+            let proxy = Proxy::start(&origin.map("/"));
+            let mut client = Client::connect(proxy.address);
+            for _ in 0..2 {
+                let answer = client.ask(request("GET", failing));
+                assert_eq!(answer.status, 412, "{cache_control}, {failing}");
+                assert_eq!(answer.fields("date").len(), 1);
+                let passing = client.ask(request("GET", "If-Match: \"e\"\r\n"));
+                assert_eq!(passing.status, 200, "{cache_control}");
+            }
+        }
+    }
+}
+
 /// Field lines of Server in the answers to a miss, a hit and a hit that is 304.
 fn servers(enabled: u8, fields: &str) -> Vec<String> {
     let fields = format!("ETag: \"e\"\r\n{fields}X: y\r\n");

@@ -95,10 +95,16 @@ fn a_client_that_stalls_inside_a_body_is_answered_and_let_go() {
     let origin = Origin::with_body("hello");
     let records = "CONFIG proxy.config.http.transaction_no_activity_timeout_in INT 1\n";
     let proxy = Proxy::with(records, &origin.map("/"));
-    let mut client = Client::connect(proxy.address);
-    let response = client.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhello");
-    assert_eq!(response.status, 400);
-    assert!(client.is_closed());
+    for body in [
+        "Content-Length: 9\r\n\r\nhello",
+        "Content-Length: 9\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\nhe",
+    ] {
+        let mut client = Client::connect(proxy.address);
+        let response = client.ask(format!("POST / HTTP/1.1\r\nHost: h\r\n{body}"));
+        assert_eq!(response.status, 408, "{body}");
+        assert!(client.is_closed());
+    }
     assert!(
         origin.requests().is_empty(),
         "a part was taken for the whole"

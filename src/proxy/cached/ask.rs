@@ -198,11 +198,7 @@ impl Cached<'_> {
                     .await
             }
             Fetched::ErrorResponse(status) => {
-                let failure = Failure {
-                    outcome: Outcome::StaleOriginError,
-                    status,
-                    detail: "the origin answered with an error".into(),
-                };
+                let failure = lead::error_response(status);
                 return self.serve_stale(failure, asking, reply).await;
             }
             Fetched::Error(error) => {
@@ -261,7 +257,7 @@ impl Cached<'_> {
                 Box::pin(self.alone(asking, Conditions::Strip, reply)).await
             }
             Err(error) => {
-                Step::Ended(account.failed(reply, error.outcome, error.status, &error.detail))
+                Step::Ended(account.failed(reply, error.outcome, error.answer, &error.detail))
             }
         }
     }
@@ -318,23 +314,25 @@ impl Cached<'_> {
             .held
             .filter(|(stale, _)| may && self.may_serve(stale))
         else {
-            let (outcome, status) = (failure.outcome, failure.status);
-            return Step::Ended(account.failed(reply, outcome, status, &failure.detail));
+            let (outcome, answer) = (failure.outcome, failure.answer);
+            return Step::Ended(account.failed(reply, outcome, answer, &failure.detail));
         };
-        let is_answer = failure.outcome == Outcome::StaleOriginError;
         let status = CacheStatus {
             forwarded: Some(Forwarded::Stale),
-            forwarded_status: is_answer.then_some(failure.status.as_u16()),
+            forwarded_status: failure.status.map(|status| status.as_u16()),
             ..CacheStatus::default()
         };
-        let outcome = if is_answer {
-            Outcome::StaleOriginError
-        } else {
-            Outcome::StaleOriginFailed
+        let outcome = match failure.status {
+            Some(_) => Outcome::StaleOriginError,
+            None => Outcome::StaleOriginFailed,
         };
         let copy = Copy::new(&stale.head, body, &stale.at.key);
         let served = self.serve_held(copy, (outcome, status), reply).await;
         self.or_gone(served, &stale)
+    }
+
+    fn has_stand_in(&self, asking: &Asking) -> bool {
+        asking.stale().is_some_and(|stale| self.may_serve(stale))
     }
 
     fn may_serve(&self, stale: &Stale) -> bool {
@@ -364,6 +362,13 @@ impl Cached<'_> {
                 Step::Again
             }
             HeadEvent::Failed(failure) if failure.is_abandoned() => Step::Again,
+            HeadEvent::Failed(failure)
+                if failure.status.is_some() && !self.has_stand_in(&asking) =>
+            {
+                // The origin has an answer, which was not wanted where this one
+                // waited.
+                Box::pin(self.alone(asking, Conditions::Strip, reply)).await
+            }
             HeadEvent::Failed(failure) => self.serve_stale(failure, asking, reply).await,
         }
     }
@@ -410,17 +415,23 @@ impl Cached<'_> {
             decide::uncacheable(reason)
         };
         let account = Account::new(outcome, relay::route(self.routed));
-        let is_current = conditions == Conditions::Strip && self.is_current(&response);
+        let precondition = match conditions {
+            Conditions::Strip => self.precondition(&response),
+            Conditions::Keep => Precondition::Pass,
+        };
+        if precondition == Precondition::Failed {
+            return account.precondition_failed(reply);
+        }
         let told = (outcome, asking.plan.status());
         let mut framed = Framed::of(self.ctx, self.routed, &mut response, told);
-        if is_current {
+        if precondition == Precondition::NotModified {
             framed.status = StatusCode::NOT_MODIFIED;
             return relay::relay(reply, &framed, &mut OriginBody::Empty, account).await;
         }
         relay::relay(reply, &framed, &mut response.body, account).await
     }
 
-    fn is_current(&self, response: &OriginResponse) -> bool {
+    fn precondition(&self, response: &OriginResponse) -> Precondition {
         let request = &self.routed.head;
         let received = response.response_time;
         let of = |name| date::field(&response.headers, name, received);
@@ -431,7 +442,6 @@ impl Cached<'_> {
         };
         let (method, fields) = (&request.method, &request.headers);
         conditional::evaluate(method, fields, response.status, &validators)
-            == Precondition::NotModified
     }
 
     /// Revalidates what was found in the background, unless somebody does

@@ -12,6 +12,7 @@ use crate::http::storable::{self, Exchange, NotStorable, Storable, Times};
 use crate::http::stored::{Received, StoredHead};
 use crate::http::vary::{Vary, vary};
 use crate::metrics::Metric;
+use crate::proxy::answer::Answer;
 use crate::proxy::decide;
 use crate::proxy::fill::{Failure, FillWriter};
 use crate::proxy::marker::{self, Marker};
@@ -102,10 +103,12 @@ fn failed(writer: FillWriter<FillHead>, error: OriginError) -> Fetched {
     Fetched::Error(error)
 }
 
-fn error_response(status: StatusCode) -> Failure {
+/// What a stored response may stand in for.
+pub(super) fn error_response(status: StatusCode) -> Failure {
     Failure {
         outcome: Outcome::OriginMalformed,
-        status,
+        answer: Answer::OriginMalformed,
+        status: Some(status),
         detail: format!("the origin answered {status}").into(),
     }
 }

@@ -12,6 +12,7 @@ pub use job::{FillHead, Fills};
 pub(super) use push::push;
 pub use storing::Storing;
 
+use super::answer::Answer;
 use super::cache_status::{CacheStatus, Forwarded};
 use super::context::WorkerContext;
 use super::decide::{self, Decision};
@@ -29,8 +30,8 @@ use crate::http::storable::may_look_up;
 use crate::http::stored::StoredHead;
 use crate::metrics::{self, Metric};
 use ask::Plan;
+use http::HeaderMap;
 use http::header::IF_MODIFIED_SINCE;
-use http::{HeaderMap, StatusCode};
 use lookup::{Found, Held, Reading};
 use std::sync::Arc;
 
@@ -77,9 +78,13 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
         Step::Pass(passing) => Box::pin(fetch::pass_as(ctx, routed, body, reply, &passing)).await,
         Step::Again => {
             let account = Account::new(Outcome::AnsweredInternal, Route::None);
-            let status = StatusCode::BAD_GATEWAY;
             let detail = "the response could not be had in several tries";
-            account.failed(reply, Outcome::AnsweredInternal, status, detail)
+            account.failed(
+                reply,
+                Outcome::AnsweredInternal,
+                Answer::OriginClosed,
+                detail,
+            )
         }
     }
 }
@@ -187,10 +192,9 @@ impl Cached<'_> {
             }
             Decision::OnlyIfCached => {
                 let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
-                let (outcome, status) =
-                    (Outcome::AnsweredOnlyIfCached, StatusCode::GATEWAY_TIMEOUT);
+                let answer = Answer::OnlyIfCached;
                 let detail = "nothing stored may answer, and the request says only-if-cached";
-                Step::Ended(account.failed(reply, outcome, status, detail))
+                Step::Ended(account.failed(reply, answer.outcome(), answer, detail))
             }
         }
     }

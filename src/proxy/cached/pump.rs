@@ -12,7 +12,7 @@ use crate::proxy::outcome::Outcome;
 use crate::proxy::resume::{Resume, Tail, Wanted};
 use crate::proxy::settings::seconds;
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -292,7 +292,8 @@ impl Pump {
 pub(super) fn failure(error: &OriginError) -> Failure {
     Failure {
         outcome: error.outcome(),
-        status: error.status(),
+        answer: error.answer(),
+        status: None,
         detail: error.to_string().into(),
     }
 }
@@ -302,5 +303,5 @@ pub(super) fn is_origin_failure(failure: &Failure) -> bool {
     !matches!(
         failure.outcome,
         Outcome::DeniedForward | Outcome::ClientReadError | Outcome::AnsweredUnsupported
-    ) && failure.status != StatusCode::FORBIDDEN
+    )
 }

@@ -61,8 +61,7 @@ impl PushError {
     /// What the client is answered.
     pub(in crate::proxy) const fn answer(&self) -> Answer {
         match self {
-            Self::Origin(OriginError::Refused { .. }) => Answer::ForwardDenied,
-            Self::Origin(_) => Answer::OriginDns,
+            Self::Origin(error) => error.answer(),
             Self::Body(BodyError::Stalled(_)) => Answer::RequestTimeout,
             Self::Body(_) => Answer::BodyBroken,
             Self::Head(_) | Self::Token(_) | Self::Framing(_) | Self::NoHead(_) => {

@@ -21,6 +21,7 @@ pub use reader::{FillReader, HeadEvent, Next};
 pub use table::{Claim, FillTable};
 pub use writer::{FillBody, FillWatch, FillWriter};
 
+use super::answer::Answer;
 use super::outcome::Outcome;
 use bytes::Bytes;
 use http::StatusCode;
@@ -56,8 +57,10 @@ impl Default for FillLimits {
 pub struct Failure {
     /// The outcome it makes of their transactions.
     pub outcome: Outcome,
-    /// The status to answer with while nothing was sent.
-    pub status: StatusCode,
+    /// The answer while nothing was sent.
+    pub answer: Answer,
+    /// The status that the origin answered with, if it did.
+    pub status: Option<StatusCode>,
     /// What happened, in words.
     pub detail: Arc<str>,
 }
@@ -67,7 +70,8 @@ impl Failure {
     fn abandoned() -> Self {
         Self {
             outcome: Outcome::ClientAbort,
-            status: StatusCode::BAD_GATEWAY,
+            answer: Answer::OriginClosed,
+            status: None,
             detail: "the fill was abandoned".into(),
         }
     }

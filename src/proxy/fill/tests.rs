@@ -37,7 +37,8 @@ fn window(bytes: u64) -> Arc<Table> {
 fn failure() -> Failure {
     Failure {
         outcome: Outcome::OriginClosed,
-        status: StatusCode::BAD_GATEWAY,
+        answer: Answer::OriginClosed,
+        status: None,
         detail: "gone".into(),
     }
 }

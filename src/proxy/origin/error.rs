@@ -1,8 +1,9 @@
 //! What can go wrong with an origin, and what it makes of the transaction.
 
+use super::request::BrokenBody;
+use crate::proxy::answer::Answer;
 use crate::proxy::outcome::Outcome;
 use crate::proxy::resolve::ResolveError;
-use http::StatusCode;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -57,6 +58,9 @@ pub enum OriginError {
     /// The client's request body broke off; the origin is not to blame.
     #[error("request body broke off: {0}")]
     RequestBody(String),
+    /// The client sent nothing more of its request's body for this long.
+    #[error("request body stalled for {0:?}")]
+    RequestStalled(Duration),
 }
 
 impl OriginError {
@@ -66,7 +70,7 @@ impl OriginError {
         if error.is_parse() || error.is_parse_status() || is_broken_coding(error) {
             Self::Malformed(text)
         } else if error.is_user() {
-            Self::RequestBody(text)
+            stalled(error).map_or(Self::RequestBody(text), Self::RequestStalled)
         } else {
             Self::Closed(text)
         }
@@ -85,24 +89,26 @@ impl OriginError {
             Self::Stalled(_) | Self::Overdue(_) => Outcome::OriginTimeout,
             Self::Closed(_) => Outcome::OriginClosed,
             Self::Malformed(_) => Outcome::OriginMalformed,
-            Self::RequestBody(_) => Outcome::ClientReadError,
+            Self::RequestBody(_) | Self::RequestStalled(_) => Outcome::ClientReadError,
         }
     }
 
-    /// The status that tells a client, while nothing has been sent yet.
+    /// What a client is answered, while nothing has been sent yet.
     #[must_use]
-    pub const fn status(&self) -> StatusCode {
+    pub const fn answer(&self) -> Answer {
         match self {
-            Self::Refused { .. } => StatusCode::FORBIDDEN,
-            Self::Scheme(_) => StatusCode::NOT_IMPLEMENTED,
-            Self::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Refused { .. } => Answer::ForwardDenied,
+            Self::Scheme(_) => Answer::NotImplemented,
+            Self::Busy(_) => Answer::Unavailable,
             Self::ConnectTimeout { .. } | Self::Stalled(_) | Self::Overdue(_) => {
-                StatusCode::GATEWAY_TIMEOUT
+                Answer::OriginTimeout
             }
-            Self::RequestBody(_) => StatusCode::BAD_REQUEST,
-            Self::Dns(_) | Self::Connect { .. } | Self::Closed(_) | Self::Malformed(_) => {
-                StatusCode::BAD_GATEWAY
-            }
+            Self::RequestBody(_) => Answer::BodyBroken,
+            Self::RequestStalled(_) => Answer::RequestTimeout,
+            Self::Dns(_) => Answer::OriginDns,
+            Self::Connect { .. } => Answer::OriginConnect,
+            Self::Closed(_) => Answer::OriginClosed,
+            Self::Malformed(_) => Answer::OriginMalformed,
         }
     }
 
@@ -112,8 +118,17 @@ impl OriginError {
     pub const fn is_origin_failure(&self) -> bool {
         !matches!(
             self,
-            Self::Refused { .. } | Self::Scheme(_) | Self::RequestBody(_)
+            Self::Refused { .. } | Self::Scheme(_) | Self::RequestBody(_) | Self::RequestStalled(_)
         )
+    }
+}
+
+/// For how long the client stalled, if that is what ended its request's body.
+fn stalled(error: &hyper::Error) -> Option<Duration> {
+    let source = std::error::Error::source(error)?;
+    match source.downcast_ref()? {
+        BrokenBody::Stalled(after) => Some(*after),
+        BrokenBody::Broken(_) => None,
     }
 }
 

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Parts of a request body that may wait for the origin to take them.
@@ -126,8 +127,14 @@ type Part = Result<Frame<Bytes>, BrokenBody>;
 
 /// Why a request's body broke off.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BrokenBody(pub String);
+pub enum BrokenBody {
+    /// The client left, or broke the framing.
+    #[error("{0}")]
+    Broken(String),
+    /// The client sent nothing for this long.
+    #[error("stalled for {0:?}")]
+    Stalled(Duration),
+}
 
 /// The end that a request's body is put into. Dropped before
 /// [`BodySender::finish`], it breaks the body off.
@@ -190,8 +197,8 @@ impl BodySender {
     }
 
     /// Breaks the body off: the origin must not take it for whole.
-    pub async fn fail(mut self, reason: String) {
-        self.put(Err(BrokenBody(reason))).await;
+    pub async fn fail(mut self, reason: BrokenBody) {
+        self.put(Err(reason)).await;
         self.parts = None;
     }
 
@@ -208,7 +215,7 @@ impl Drop for BodySender {
         if let Some(parts) = self.parts.take() {
             // An end of the queue alone would read as the end of a chunked
             // body, so the note must get through, however full the queue is.
-            let broken = Err(BrokenBody("client broke off".to_owned()));
+            let broken = Err(BrokenBody::Broken("client broke off".to_owned()));
             drop(tokio::task::spawn_local(
                 async move { parts.send(broken).await },
             ));
@@ -223,7 +230,8 @@ impl Stream {
         if let (Some(left), Some(data)) = (self.left, frame.data_ref()) {
             let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
             let rest = left.checked_sub(bytes);
-            let rest = rest.ok_or_else(|| BrokenBody("longer than announced".to_owned()))?;
+            let rest =
+                rest.ok_or_else(|| BrokenBody::Broken("longer than announced".to_owned()))?;
             self.left = Some(rest);
         }
         Ok(frame)

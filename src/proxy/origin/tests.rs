@@ -328,7 +328,7 @@ async fn the_address_that_is_checked_is_the_one_that_counts() {
         request.upstream.guard = Some(Rc::new(|ip| Err(format!("{ip} is denied"))));
         let error = bench.pool.send(request).await.unwrap_err();
         assert!(matches!(error, OriginError::Refused { .. }));
-        assert_eq!(error.status(), 403);
+        assert_eq!(error.answer().code(), 403);
     })
     .await;
 }
@@ -362,7 +362,7 @@ async fn a_silent_origin_times_out() {
             .await
             .unwrap_err();
         assert!(matches!(error, OriginError::Stalled(_)));
-        assert_eq!(error.status(), 504);
+        assert_eq!(error.answer().code(), 504);
     })
     .await;
 }
@@ -397,7 +397,7 @@ async fn a_refused_connection_is_named() {
         drop(bench.listener);
         let error = bench.pool.send(request).await.unwrap_err();
         assert!(matches!(error, OriginError::Connect { .. }));
-        assert_eq!(error.status(), 502);
+        assert_eq!(error.answer().code(), 502);
     })
     .await;
 }
