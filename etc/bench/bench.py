@@ -22,6 +22,7 @@ apache2-utils and wrk.
 """
 
 import argparse
+import contextlib
 import http.client
 import os
 import re
@@ -270,10 +271,19 @@ def compare(title, servers, load, rounds):
     sys.stdout.flush()
 
 
-def loop_device(path):
+def loop_device(path, undo):
     with open(path, "wb") as file:
         file.truncate(DEVICE_BYTES)
+    # Registered before it is attached, and found by its file: a signal may come
+    # between the two.
+    undo.callback(detach, path)
     return subprocess.check_output(["losetup", "--find", "--show", "--direct-io=on", path], text=True).strip()
+
+
+def detach(path):
+    found = subprocess.run(["losetup", "--noheadings", "--output", "NAME", "--associated", path], capture_output=True, text=True)
+    for device in found.stdout.split():
+        subprocess.run(["losetup", "--detach", device], check=False)
 
 
 def wrk_script(work, paths):
@@ -286,54 +296,52 @@ def wrk_script(work, paths):
     return script
 
 
-def start_all(work, devices):
+def start_all(work, devices, undo):
     servers = [Strata("strata", 18080, work), Nginx("nginx", 18081, work), TrafficServer("trafficserver", 18082, work)]
     for server in servers:
+        undo.callback(server.stop)
         server.run(devices.get(server.name))
     return servers
 
 
-def origin():
+def origin(undo):
     command = [TARGET / "jtest", "-Y", "-S", "127.0.0.1", "-s", str(ORIGIN_PORT), "-j", "0", "-i", "3600"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    source = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    undo.callback(source.kill)
+    return source
 
 
-def ram_group(work, args):
-    source, servers = origin(), []
-    try:
-        servers = start_all(work, {})
-        for server in servers:
-            warm(server, [SMALL, IMAGE])
-        source.terminate()
-        compare("W5  12 bytes from RAM, keep-alive, c100", servers, lambda s: wrk(s, 100, args.seconds, SMALL), args.rounds)
-        for title, connections, keep in (("-k -c 100", 100, True), ("-c 100", 100, False), ("-c 1000", 1000, False)):
-            compare(f"W1  57,817 bytes from RAM, ab {title}", servers, lambda s: ab(s, connections, args.seconds, keep), args.rounds)
-    finally:
-        source.kill()
-        for server in servers:
-            server.stop()
+def ram_group(work, args, undo):
+    source = origin(undo)
+    servers = start_all(work, {}, undo)
+    for server in servers:
+        warm(server, [SMALL, IMAGE])
+    source.terminate()
+    compare("W5  12 bytes from RAM, keep-alive, c100", servers, lambda s: wrk(s, 100, args.seconds, SMALL), args.rounds)
+    for title, connections, keep in (("-k -c 100", 100, True), ("-c 100", 100, False), ("-c 1000", 1000, False)):
+        compare(f"W1  57,817 bytes from RAM, ab {title}", servers, lambda s: ab(s, connections, args.seconds, keep), args.rounds)
 
 
-def device_group(work, args):
-    source, servers, devices = origin(), [], {}
-    paths = list(device_paths())
-    try:
-        devices = {name: loop_device(work / f"{name}.img") for name in ("strata", "trafficserver")}
-        servers = start_all(work, {**devices, "nginx": paths})
-        for server in servers:
-            warm(server, paths)
-        source.terminate()
-        script = wrk_script(work, paths)
-        compare(
-            f"W3  {DEVICE_OBJECTS} objects from the device, c500",
-            servers, lambda s: wrk(s, 500, args.seconds, "/", script), args.rounds,
-        )
-    finally:
-        source.kill()
-        for server in servers:
-            server.stop()
-        for device in devices.values():
-            subprocess.run(["losetup", "--detach", device], check=False)
+def device_group(work, args, undo):
+    source, paths = origin(undo), list(device_paths())
+    devices = {name: loop_device(work / f"{name}.img", undo) for name in ("strata", "trafficserver")}
+    servers = start_all(work, {**devices, "nginx": paths}, undo)
+    for server in servers:
+        warm(server, paths)
+    source.terminate()
+    script = wrk_script(work, paths)
+    compare(
+        f"W3  {DEVICE_OBJECTS} objects from the device, c500",
+        servers, lambda s: wrk(s, 500, args.seconds, "/", script), args.rounds,
+    )
+
+
+def interrupted(number, _frame):
+    """Ends the run by an exception, so that what it started is undone; a second
+    signal must not stop that."""
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def main():
@@ -342,10 +350,13 @@ def main():
     parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
     parser.add_argument("--only", choices=("ram", "device"))
     args = parser.parse_args()
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, interrupted)
     for name, group in (("ram", ram_group), ("device", device_group)):
         if args.only in (None, name):
-            with tempfile.TemporaryDirectory(prefix="strata-bench-") as work:
-                group(Path(work), args)
+            with contextlib.ExitStack() as undo:
+                work = undo.enter_context(tempfile.TemporaryDirectory(prefix="strata-bench-"))
+                group(Path(work), args, undo)
 
 
 if __name__ == "__main__":
