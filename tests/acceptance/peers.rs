@@ -107,10 +107,10 @@ impl Nginx {
         }
     }
 
-    /// Dates the image `days` days back.
-    pub(crate) fn age_image(&self, days: u32) {
+    /// Dates the image as `touch` understands it, from now.
+    pub(crate) fn date_image(&self, when: &str) {
         let status = Command::new("touch")
-            .args(["-d", &format!("{days} days ago")])
+            .args(["-d", when])
             .arg(self.dir.path().join("image"))
             .status()
             .unwrap();
