@@ -35,6 +35,8 @@ struct Args {
 enum Command {
     /// Read and check every file
     VerifyConfig,
+    /// Read the spans, tell what is damaged, and change nothing
+    Check,
     /// Empty the spans
     Clear,
 }
@@ -87,6 +89,24 @@ fn warnings(warnings: &[ConfigError]) -> String {
     lines
         .map(|warning| format!("warning: {warning}\n"))
         .collect()
+}
+
+/// Fails if anything is damaged, or if a start would leave a span out.
+fn check(options: &Options, dir: &ConfigDir) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    let checked = server::check(options, |span| {
+        let told = match span.is_sound() {
+            true => print(&format!("{span}\n")),
+            false => fail(&span),
+        };
+        if told != ExitCode::SUCCESS {
+            code = told;
+        }
+    });
+    match checked {
+        Ok(()) => code,
+        Err(error) => fail_start(&error, dir),
+    }
 }
 
 fn clear(options: &Options, dir: &ConfigDir) -> ExitCode {
@@ -142,6 +162,7 @@ fn main() -> ExitCode {
     let options = options(&args, &dir);
     match args.command {
         Some(Command::VerifyConfig) => verify_config(&options, &dir),
+        Some(Command::Check) => check(&options, &dir),
         Some(Command::Clear) => clear(&options, &dir),
         None => run(options, &dir),
     }

@@ -3,6 +3,7 @@
 //! The cache never sees a request or a setting's name: it takes options,
 //! keys and bytes.
 
+pub mod check;
 pub mod directory;
 pub mod format;
 pub mod inspect;

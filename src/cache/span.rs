@@ -149,6 +149,31 @@ pub(crate) fn open(
     })
 }
 
+/// The header of a span on `device`, and how many of its two places hold it;
+/// `None` for a blank device. Nothing is written.
+pub(crate) fn inspect(
+    device: &Arc<dyn Device>,
+    options: &SpanOptions,
+) -> Result<Option<(SpanContent, usize)>, SpanError> {
+    let place = Place {
+        device,
+        path: &options.path,
+        cap: options.size,
+    };
+    let content = match place.judge()? {
+        Judgement::Ours(content) => place.checked(content)?,
+        Judgement::Blank => return Ok(None),
+        other @ (Judgement::Foreign(_) | Judgement::OtherVersion(_) | Judgement::Unknown) => {
+            return Err(place.refusal(&other));
+        }
+    };
+    let mut good = 0;
+    for offset in [first_offset(), second_offset(content.size)] {
+        good += usize::from(place.header_at(offset)?.as_ref() == Ok(&content));
+    }
+    Ok(Some((content, good)))
+}
+
 /// The tier by option, else by the kernel's rotational flag.
 fn tier(opened: &OpenedDevice, options: &SpanOptions) -> Option<SpanTier> {
     options.tier.or_else(|| {

@@ -15,6 +15,7 @@ mod ioctl;
 mod mem;
 mod open;
 mod pool;
+mod read_only;
 mod ring;
 mod uring;
 
@@ -28,6 +29,7 @@ pub use check::{check, check_directory};
 pub use mem::{MemDevice, MemDisk};
 pub use open::{DeviceKind, OpenRequest, OpenedDevice, open};
 pub use pool::PoolDevice;
+pub use read_only::{ReadOnlyDevice, open_read_only};
 pub use ring::drive_reads;
 
 /// What a device is, as far as its users must know.

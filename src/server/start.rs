@@ -14,6 +14,7 @@ use super::serve;
 use super::state::{StateDir, StateError};
 use super::workers;
 use crate::base::clock::{Clock, SystemClock};
+use crate::cache::check::{SpanCheck, check_spans};
 use crate::cache::{self, Cache, SpanCommandError, SpanName, SpanReport};
 use crate::config::place::Place;
 use crate::config::records::{Records, variable};
@@ -135,6 +136,23 @@ pub fn clear(options: &Options) -> Result<Vec<SpanReport>, StartError> {
     let (cache, reports) = Cache::open(cache_options, clock, &Registry::new());
     serve::runtime()?.block_on(cache.shutdown());
     Ok(reports)
+}
+
+/// Checks the spans of the configuration, as [`crate::cache::check`] does;
+/// `each` is told of one after the other.
+///
+/// # Errors
+///
+/// `Config`, `Privilege`, or `State` if a server runs.
+pub fn check(options: &Options, each: impl FnMut(SpanCheck)) -> Result<(), StartError> {
+    let (loaded, _) = load_and_build(options).map_err(StartError::Config)?;
+    let source = options.source();
+    let run_as = run_as(options, &loaded.records)?;
+    let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
+    run_as.give(state.path()).map_err(StartError::Give)?;
+    let cache_options = cache_options(&source, &loaded, state.path().to_owned());
+    check_spans(&cache_options).for_each(each);
+    Ok(())
 }
 
 /// Makes an empty span of one of storage.config, named by its path or its

@@ -1,4 +1,4 @@
-//! Looking into what is stored: lookup, list, scan.
+//! Looking into what is stored: lookup, list, scan, check.
 
 use crate::support::{Config, exchange};
 use std::fs::File;
@@ -123,4 +123,53 @@ fn a_scan_drops_what_is_damaged_and_tells_of_it() {
     assert_eq!(config.spans()[0]["checksum_errors"], 1);
     assert_eq!(config.ctl(&["storage", "scan", "other"]).code(), 2);
     drop(server);
+}
+
+#[test]
+fn a_check_tells_what_is_damaged_and_changes_nothing() {
+    let origin = origin();
+    let config = config(origin, "");
+    let check = || config.run(env!("CARGO_BIN_EXE_traffic_server"), &["-C", "check"]);
+    let blank = check();
+    assert_eq!(blank.code(), 0, "{}", blank.err());
+    assert!(blank.out().contains("blank; a start makes an empty span"));
+    assert!(!config.path("one").exists());
+    let server = config.start();
+    assert!(check().err().contains("in use by another server"));
+    fill(server.port(), 10);
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    let span = std::fs::read(config.path("one")).unwrap();
+    let sound = check();
+    assert_eq!(sound.code(), 0, "{}", sound.err());
+    let told = sound.out();
+    for part in [
+        "2 of 2 headers good\n",
+        "; stopped cleanly; ",
+        "10 fragments whole, 0 damaged",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(std::fs::read(config.path("one")).unwrap() == span);
+    let body = span
+        .windows(900)
+        .position(|bytes| bytes == [b'x'; 900])
+        .unwrap();
+    let file = File::options()
+        .write(true)
+        .open(config.path("one"))
+        .unwrap();
+    file.write_all_at(b"rot", u64::try_from(body).unwrap())
+        .unwrap();
+    file.write_all_at(b"rot", 8192).unwrap();
+    let damaged = check();
+    assert_eq!(damaged.code(), 1);
+    let told = damaged.err();
+    for part in ["1 of 2 headers good\n", "9 fragments whole, 1 damaged"] {
+        assert!(told.contains(part), "{told}");
+    }
+    config.write("storage.config", "remap.config\n");
+    let foreign = check();
+    assert_eq!(foreign.code(), 1);
+    assert!(foreign.err().contains("a span needs"), "{}", foreign.err());
 }

@@ -1,0 +1,296 @@
+//! Judging spans that nobody uses, as a start would, without writing.
+
+use super::directory::{Directory, Walked};
+use super::format::Unverified;
+use super::format::fragment::{FragmentError, claimed_key};
+use super::format::span_header::StripeSlot;
+use super::format::stripe_header::{StripeContent, StripeHeader};
+use super::options::{CacheOptions, SpanOptions};
+use super::span;
+use super::stripe::{
+    Recovery, RecoveryReport, RecoveryStart, RecoveryStep, StripeIdentity, StripeOptions,
+};
+use crate::base::aligned::AlignedBuf;
+use crate::base::size::round_down;
+use crate::device::{Device, DeviceError, open_read_only, read_blocking};
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of a stripe header.
+const HEADER_BYTES: usize = 4096;
+
+/// What a check found of a span; its text is a line for it and one for each
+/// stripe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanCheck {
+    /// The path as configured.
+    pub path: PathBuf,
+    /// What is there.
+    pub found: SpanFound,
+}
+
+/// What lies at a span's path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpanFound {
+    /// Nothing yet: the next start makes an empty span of it.
+    Blank,
+    /// A start would leave it out; the text says why.
+    Refused(String),
+    /// A span.
+    Span {
+        /// Good copies of its header, of two.
+        headers: usize,
+        /// Its stripes.
+        stripes: Vec<StripeCheck>,
+    },
+}
+
+/// What a check found of a stripe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StripeCheck {
+    /// Its UUID.
+    pub uuid: u128,
+    /// Good copies of its header, of two.
+    pub headers: usize,
+    /// What a start would find; the text says why it would find nothing.
+    pub report: Result<RecoveryReport, String>,
+    /// What the directory leads to.
+    pub fragments: Fragments,
+}
+
+/// The fragments that a directory leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fragments {
+    /// Whole ones.
+    pub whole: u64,
+    /// Damaged ones: those that were flushed once.
+    pub damaged: u64,
+    /// Those that a crash left unwritten.
+    pub unwritten: u64,
+    /// Those that the device does not give.
+    pub unread: u64,
+}
+
+impl SpanCheck {
+    /// Whether a start would use it, and lose nothing that was there.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        match &self.found {
+            SpanFound::Blank => true,
+            SpanFound::Refused(_) => false,
+            SpanFound::Span { headers, stripes } => {
+                *headers == 2 && stripes.iter().all(StripeCheck::is_sound)
+            }
+        }
+    }
+}
+
+impl StripeCheck {
+    fn is_sound(&self) -> bool {
+        let whole = self.fragments.damaged == 0 && self.fragments.unread == 0;
+        let report = self.report.as_ref();
+        self.headers == 2 && whole && report.is_ok_and(|report| report.bad_pages == 0)
+    }
+}
+
+impl fmt::Display for SpanCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.found {
+            SpanFound::Blank => write!(f, "{path}: blank; a start makes an empty span of it"),
+            // It names the path itself.
+            SpanFound::Refused(why) => f.write_str(why),
+            SpanFound::Span { headers, stripes } => {
+                write!(f, "{path}: a span, {headers} of 2 headers good")?;
+                stripes
+                    .iter()
+                    .try_for_each(|stripe| write!(f, "\n  {stripe}"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for StripeCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "stripe {:032x}: {} of 2 headers good; ",
+            self.uuid, self.headers
+        )?;
+        let report = match &self.report {
+            Ok(report) => report,
+            Err(why) => return f.write_str(why),
+        };
+        let stop = if report.clean {
+            "stopped cleanly"
+        } else {
+            "not stopped cleanly"
+        };
+        let suspect = if report.suspect {
+            ", rows are missing"
+        } else {
+            ""
+        };
+        write!(
+            f,
+            "{stop}{suspect}; {} of {} pages bad; ",
+            report.bad_pages, report.pages
+        )?;
+        let (blocks, batches) = (report.ring_blocks, report.batches_walked);
+        write!(
+            f,
+            "{blocks} ring blocks and {batches} batches behind them; "
+        )?;
+        let found = &self.fragments;
+        write!(
+            f,
+            "{} fragments whole, {} damaged, ",
+            found.whole, found.damaged
+        )?;
+        write!(
+            f,
+            "{} lost in a crash, {} not read",
+            found.unwritten, found.unread
+        )
+    }
+}
+
+/// Checks the spans of `options`, reading all that they hold and writing
+/// nothing. The caller holds the lock of the state directory.
+pub fn check_spans(options: &CacheOptions) -> impl Iterator<Item = SpanCheck> {
+    options.spans.iter().map(|span| SpanCheck {
+        path: span.path.clone(),
+        found: check_span(span, options),
+    })
+}
+
+fn check_span(span: &SpanOptions, options: &CacheOptions) -> SpanFound {
+    let device: Arc<dyn Device> = match open_read_only(&span.path) {
+        Ok(Some(device)) if device.geometry().bytes == 0 => return SpanFound::Blank,
+        Ok(Some(device)) => Arc::new(device),
+        Ok(None) if span.size.is_some() => return SpanFound::Blank,
+        Ok(None) => return SpanFound::Refused(format!("{}: not there", span.path.display())),
+        Err(error) => return SpanFound::Refused(error.to_string()),
+    };
+    let (content, headers) = match span::inspect(&device, span) {
+        Ok(Some(found)) => found,
+        Ok(None) => return SpanFound::Blank,
+        Err(error) => return SpanFound::Refused(error.to_string()),
+    };
+    let stripes = content.stripes.iter().map(|slot| {
+        let place = StripePlace {
+            device: &*device,
+            slot,
+            block: content.block,
+        };
+        place.check(options)
+    });
+    SpanFound::Span {
+        headers,
+        stripes: stripes.collect(),
+    }
+}
+
+struct StripePlace<'a> {
+    device: &'a dyn Device,
+    slot: &'a StripeSlot,
+    block: u32,
+}
+
+impl StripePlace<'_> {
+    fn check(&self, options: &CacheOptions) -> StripeCheck {
+        let headers = self.headers();
+        let newest = headers.iter().max_by_key(|header| header.generation);
+        let mut fragments = Fragments::default();
+        let report = match newest.map(|header| self.recover(header, options)) {
+            None => Err("a start makes it anew, empty".to_owned()),
+            Some(Err(why)) => Err(why),
+            Some(Ok((directory, report))) => {
+                fragments = self.fragments(&directory, report.unflushed_from..report.unflushed_end);
+                Ok(report)
+            }
+        };
+        StripeCheck {
+            uuid: self.slot.uuid,
+            headers: headers.len(),
+            report,
+            fragments,
+        }
+    }
+
+    /// Its good headers.
+    fn headers(&self) -> Vec<StripeContent> {
+        let block = u64::from(self.block.max(4096));
+        let last = round_down(self.slot.length, block).saturating_sub(block);
+        let places = [0, last].into_iter();
+        let read = places.filter_map(|offset| self.read(offset, HEADER_BYTES).ok());
+        read.filter_map(|bytes| {
+            let header = Unverified::<StripeHeader>::new(&bytes);
+            header.verify(self.slot.uuid).ok()
+        })
+        .collect()
+    }
+
+    /// What a start by its own installation would read.
+    fn recover(
+        &self,
+        header: &StripeContent,
+        options: &CacheOptions,
+    ) -> Result<(Arc<Directory>, RecoveryReport), String> {
+        let mut recovery = Recovery::new(RecoveryStart {
+            identity: StripeIdentity {
+                uuid: self.slot.uuid,
+                volume: self.slot.volume,
+                instance: header.instance,
+                run: u64::MAX,
+                epoch: u64::MAX,
+            },
+            last_run: 0,
+            length: self.slot.length,
+            block: self.block,
+            options: StripeOptions {
+                fragment_bytes: options.target_fragment_size,
+                ..StripeOptions::default()
+            },
+        });
+        while let RecoveryStep::Read { offset, length } = recovery.step() {
+            let length = usize::try_from(length).unwrap_or(0);
+            match self.read(offset, length) {
+                Ok(bytes) => recovery.complete(&bytes),
+                Err(_) => recovery.complete(&[]),
+            }
+        }
+        let (stripe, report) = recovery.finish().map_err(|error| error.to_string())?;
+        Ok((stripe.directory(), report))
+    }
+
+    fn fragments(&self, directory: &Directory, unflushed: Range<u64>) -> Fragments {
+        let mut found = Fragments::default();
+        let buckets = 0..directory.bucket_count();
+        for walked in buckets.flat_map(|bucket| directory.walk(bucket)) {
+            let crashed = unflushed.contains(&walked.place.position);
+            match self.judge(directory, &walked) {
+                None => found.unread += 1,
+                Some(Ok(())) => found.whole += 1,
+                Some(Err(_)) if crashed => found.unwritten += 1,
+                Some(Err(_)) => found.damaged += 1,
+            }
+        }
+        found
+    }
+
+    /// Whether the fragment is whole; `None` if it can't be read.
+    fn judge(&self, directory: &Directory, walked: &Walked) -> Option<Result<(), FragmentError>> {
+        let place = &walked.place;
+        let length = usize::try_from(place.length).ok()?;
+        let bytes = self.read(place.offset, length).ok()?.into_bytes();
+        let key = claimed_key(&bytes).unwrap_or(0);
+        Some(directory.verify(place, key, &bytes).map(drop))
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<AlignedBuf, DeviceError> {
+        read_blocking(self.device, self.slot.offset + offset, length)
+    }
+}
