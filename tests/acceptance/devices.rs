@@ -5,7 +5,8 @@ use crate::loop_device::LoopDevice;
 use crate::peers::Jtest;
 use crate::site::{Site, bytes, free_port, quiet};
 use crate::until::until;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const DOCUMENTS: u32 = 300;
@@ -79,4 +80,31 @@ fn a_device_with_a_file_system_is_refused_by_name_and_left_as_it_was() {
         bytes(&device.backing()) == before,
         "the device was written to"
     );
+}
+
+#[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
+fn spans_of_another_owner_are_told_with_what_cures_them() {
+    let device = LoopDevice::zeroed(64 << 20);
+    let storage = format!("file\n{}\n", device.path().display());
+    let site = Site::new("", "", &storage);
+    fs::write(site.path("file"), [0; 4096]).unwrap();
+    fs::set_permissions(site.path("file"), Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(site.path("."), Permissions::from_mode(0o755)).unwrap();
+    let ran = site.server_as(65_534, &["-C", "verify_config"]);
+    assert!(!ran.status.success());
+    let told = String::from_utf8(ran.stderr).unwrap();
+    let (file, device) = (site.path("file"), device.path());
+    for cure in [
+        format!("{}: EACCES", file.display()),
+        format!("chown nobody {}, and let nobody", file.display()),
+        format!("{}: EACCES", device.display()),
+        format!("chown nobody {}, and for good a line", device.display()),
+        "51-strata.rules".to_owned(),
+    ] {
+        assert!(told.contains(&cure), "no {cure:?} in {told}");
+    }
 }

@@ -19,6 +19,7 @@ mod seed;
 mod site;
 mod tiers;
 
+#[expect(dead_code, reason = "the tests of devices use the rest of it")]
 #[path = "../support/loop_device.rs"]
 mod loop_device;
 

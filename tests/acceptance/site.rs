@@ -5,6 +5,7 @@ use crate::process::{ConfigDir, Process};
 use crate::until::until;
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::time::Duration;
@@ -81,6 +82,12 @@ impl Site {
     /// What the server has said so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.path("server.log")).unwrap_or_default()
+    }
+
+    /// Runs the server's program by another user, to its end; only root can.
+    pub(crate) fn server_as(&self, uid: u32, args: &[&str]) -> Output {
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
+        command.args(args).uid(uid).gid(uid).output().unwrap()
     }
 
     /// SIGTERM, and the exit status.

@@ -1,5 +1,9 @@
 //! Devices, and the cache on raw loop devices; those need root and losetup.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 
 mod backends;
 #[path = "../support/loop_device.rs"]
@@ -120,10 +124,23 @@ async fn a_raw_device_keeps_its_objects_under_another_loop_number() {
     not(feature = "devices"),
     ignore = "needs root and loop devices: cargo test --features devices"
 )]
+async fn a_device_with_swap_is_refused_by_name_and_its_hash_stays() {
+    refused_untouched(LoopDevice::make_swap, "swap").await;
+}
+
+#[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
 async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
+    refused_untouched(LoopDevice::make_ext4, "ext4").await;
+}
+
+async fn refused_untouched(make: fn(&LoopDevice), name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let device = LoopDevice::zeroed(SIZE);
-    device.make_ext4();
+    make(&device);
     let before = hash(&device.backing());
     let running = start(device.path(), dir.path()).await;
     let SpanOutcome::Refused(why) = &running.reports[0].outcome else {
@@ -133,7 +150,7 @@ async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
         "traffic_ctl storage init {} --force",
         device.path().display()
     );
-    assert!(why.contains("ext4") && why.contains(&cure), "{why}");
+    assert!(why.contains(name) && why.contains(&cure), "{why}");
     assert_eq!(running.cache.readiness(), Readiness::NoSpan);
     assert_eq!(store(&running.cache, 1), Err(NotStored::NoSpan));
     running.cache.shutdown().await;
@@ -146,10 +163,9 @@ async fn a_device_with_ext4_is_refused_by_name_and_its_hash_stays() {
     not(feature = "devices"),
     ignore = "needs root and loop devices: cargo test --features devices"
 )]
-async fn a_mounted_device_is_refused_though_it_were_ours_to_take() {
+async fn a_device_in_use_is_refused_though_it_were_ours_to_take() {
     let dir = tempfile::tempdir().unwrap();
     let device = LoopDevice::zeroed(SIZE);
-    // Whoever opens it exclusively stands for a mount.
     let first = start(device.path(), dir.path()).await;
     let state = tempfile::tempdir().unwrap();
     let second = start(device.path(), state.path()).await;
@@ -235,6 +251,43 @@ async fn a_blank_device_in_the_place_of_one_that_is_offline_is_taken_in_at_once(
     assert!(holds(&running.cache, 1).await);
     assert_eq!(running.cache.status().spans[0].state, SpanState::Online);
     running.cache.shutdown().await;
+}
+
+#[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
+async fn a_mounted_device_is_refused_and_a_span_too_large_for_its_file_system_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = LoopDevice::zeroed(SIZE);
+    device.make_ext4();
+    let mount = device.mounted();
+    let running = start(device.path(), dir.path()).await;
+    assert!(running.cache.init(device.path(), true).is_err());
+    let SpanOutcome::Refused(why) = &running.reports[0].outcome else {
+        panic!("the device was taken");
+    };
+    assert!(why.contains("EBUSY") && why.contains("unmount"), "{why}");
+    running.cache.shutdown().await;
+    let options = CacheOptions {
+        spans: vec![SpanOptions {
+            size: Some(SIZE),
+            ..SpanOptions::at(mount.path("span"))
+        }],
+        ..CacheOptions::default()
+    };
+    let clock = Arc::new(SystemClock::new());
+    let (cache, reports) = Cache::open(options, clock, &Registry::new());
+    let SpanOutcome::Refused(why) = &reports[0].outcome else {
+        panic!("there is no room for the file");
+    };
+    assert!(
+        why.contains("ENOSPC") && why.contains("lower SIZE"),
+        "{why}"
+    );
+    assert!(!mount.path("span").exists());
+    cache.shutdown().await;
 }
 
 /// A hash of all of a file.

@@ -38,6 +38,18 @@ impl LoopDevice {
         run(Command::new("mkfs.ext4").arg("-q").arg(&self.path));
     }
 
+    /// Makes swap space of it.
+    pub(crate) fn make_swap(&self) {
+        run(Command::new("mkswap").arg("-q").arg(&self.path));
+    }
+
+    /// Mounts it until the mount is dropped.
+    pub(crate) fn mounted(&self) -> Mount {
+        let dir = tempfile::tempdir().unwrap();
+        run(Command::new("mount").arg(&self.path).arg(dir.path()));
+        Mount(dir)
+    }
+
     /// Gives the device up for another one, of another number, over the same
     /// content.
     pub(crate) fn renumbered(mut self) -> Self {
@@ -54,6 +66,24 @@ impl Drop for LoopDevice {
         let detached = Command::new("losetup").arg("-d").arg(&self.path).status();
         let is_detached = detached.is_ok_and(|status| status.success());
         assert!(is_detached || std::thread::panicking(), "{:?}", self.path);
+    }
+}
+
+/// A mounted file system.
+pub(crate) struct Mount(TempDir);
+
+impl Mount {
+    /// A file on it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(self.0.path()).status();
+        let is_unmounted = unmounted.is_ok_and(|status| status.success());
+        assert!(is_unmounted || std::thread::panicking(), "{:?}", self.0);
     }
 }
 

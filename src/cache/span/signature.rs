@@ -23,10 +23,10 @@ pub(crate) struct Signature {
 }
 
 /// A mark at a fixed place.
-struct Mark {
-    name: &'static str,
-    offset: u64,
-    magic: &'static [u8],
+pub(super) struct Mark {
+    pub(super) name: &'static str,
+    pub(super) offset: u64,
+    pub(super) magic: &'static [u8],
 }
 
 const fn mark(name: &'static str, offset: u64, magic: &'static [u8]) -> Mark {
@@ -41,7 +41,7 @@ const BCACHE: &[u8] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba
 const MDRAID: &[u8] = b"\xfc\x4e\x2b\xa9";
 
 /// More telling marks come first: a file system may follow a boot sector.
-const MARKS: &[Mark] = &[
+pub(super) const MARKS: &[Mark] = &[
     mark("a LUKS volume", 0, b"LUKS\xba\xbe"),
     mark("an xfs file system", 0, b"XFSB"),
     mark("a squashfs image", 0, b"hsqs"),

@@ -45,16 +45,10 @@ fn a_blank_device_is_formatted_once_and_then_kept() {
 
 #[test]
 fn a_foreign_device_is_refused_by_name_with_the_cure_and_untouched() {
-    for (offset, magic, name) in [
-        (1080, &b"\x53\xef"[..], "ext2"),
-        (0, b"XFSB", "xfs"),
-        (65600, b"_BHRfS_M", "btrfs"),
-        (512, b"EFI PART", "GPT"),
-        (510, b"\x55\xaa", "MBR"),
-        (512, b"LABELONE", "LVM"),
-        (4086, b"SWAPSPACE2", "swap"),
-        (8192, b"\x37\x12\xcd\xab", "Traffic Server"),
-    ] {
+    let known = signature::MARKS.iter();
+    let known = known.map(|mark| (usize::try_from(mark.offset).unwrap(), mark.magic, mark.name));
+    let others = [(1080, &b"\x53\xef"[..], "ext2"), (510, b"\x55\xaa", "MBR")];
+    for (offset, magic, name) in known.chain(others) {
         let disk = marked(offset, magic);
         let before = snapshot(&disk);
         for intent in [Intent::Use, Intent::Clear, Intent::Init] {
