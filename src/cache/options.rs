@@ -170,6 +170,9 @@ pub struct CacheOptions {
     /// Checksum failures at which a span goes offline
     /// (`strata.cache.max_checksum_errors`).
     pub max_checksum_errors: u32,
+    /// How long a span may take to answer before that is an I/O error; zero
+    /// is for ever (`strata.cache.io_timeout`).
+    pub io_timeout: Duration,
     /// How objects move between the tiers.
     pub tier: TierOptions,
     /// The sector size to write by, in bytes; 0 asks the device
@@ -197,6 +200,8 @@ pub struct LiveOptions {
     pub max_disk_errors: u32,
     /// [`CacheOptions::max_checksum_errors`].
     pub max_checksum_errors: u32,
+    /// [`CacheOptions::io_timeout`].
+    pub io_timeout: Duration,
     /// [`CacheOptions::tier`].
     pub tier: TierOptions,
 }
@@ -213,6 +218,7 @@ impl CacheOptions {
             max_doc_size: self.max_doc_size,
             max_disk_errors: self.max_disk_errors,
             max_checksum_errors: self.max_checksum_errors,
+            io_timeout: self.io_timeout,
             tier: self.tier,
         }
     }
@@ -235,6 +241,7 @@ impl Default for CacheOptions {
             max_doc_size: 0,
             max_disk_errors: 5,
             max_checksum_errors: 100,
+            io_timeout: Duration::from_secs(30),
             tier: TierOptions::default(),
             force_sector_size: 0,
             clear: false,

@@ -9,6 +9,7 @@ mod span;
 mod start;
 mod survey;
 mod tally;
+mod watch;
 mod wear;
 
 pub(super) use live::{LiveStripe, Located, Written};

@@ -15,6 +15,7 @@ pub struct MemDisk {
     reads: AtomicU64,
     fail_reads: AtomicBool,
     fail_writes: AtomicBool,
+    hangs: AtomicBool,
 }
 
 impl MemDisk {
@@ -26,6 +27,7 @@ impl MemDisk {
             reads: AtomicU64::new(0),
             fail_reads: AtomicBool::new(false),
             fail_writes: AtomicBool::new(false),
+            hangs: AtomicBool::new(false),
         })
     }
 
@@ -35,6 +37,7 @@ impl MemDisk {
         MemDevice {
             disk: Arc::clone(self),
             closed: AtomicBool::new(false),
+            unanswered: Mutex::default(),
         }
     }
 
@@ -48,6 +51,11 @@ impl MemDisk {
     pub fn fail(&self, reads: bool, writes: bool) {
         self.fail_reads.store(reads, Ordering::Relaxed);
         self.fail_writes.store(writes, Ordering::Relaxed);
+    }
+
+    /// From now on no request is answered before its device goes, or all are.
+    pub fn hang(&self, hangs: bool) {
+        self.hangs.store(hangs, Ordering::Relaxed);
     }
 
     /// Changes what lies on the disk, as rot or another host would.
@@ -83,10 +91,18 @@ fn range(offset: u64, len: usize) -> Option<Range<usize>> {
 }
 
 /// A device whose completions are called before `submit` returns.
-#[derive(Debug)]
 pub struct MemDevice {
     disk: Arc<MemDisk>,
     closed: AtomicBool,
+    unanswered: Mutex<Vec<Request>>,
+}
+
+impl Drop for MemDevice {
+    fn drop(&mut self) {
+        for request in self.unanswered.get_mut().drain(..) {
+            request.fail(DeviceError::Closed);
+        }
+    }
 }
 
 impl MemDevice {
@@ -109,6 +125,9 @@ impl Device for MemDevice {
     fn submit(&self, request: Request) {
         if self.closed.load(Ordering::SeqCst) {
             return request.fail(DeviceError::Closed);
+        }
+        if self.disk.hangs.load(Ordering::Relaxed) {
+            return self.unanswered.lock().push(request);
         }
         match request {
             Request::Read { offset, buf, done } => done(self.disk.read(offset, buf)),

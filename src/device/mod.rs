@@ -23,6 +23,7 @@ use crate::base::aligned::AlignedBuf;
 use bytes::Bytes;
 use nix::errno::Errno;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use backend::{Backend, Choice, Wish, choose};
 pub use check::{check, check_directory};
@@ -64,6 +65,12 @@ pub enum DeviceError {
     /// As many requests wait as may.
     #[error("too many requests wait for the device")]
     Busy,
+    /// The device has not answered.
+    #[error("no answer for {} s", after.as_secs())]
+    TimedOut {
+        /// How long it was waited for.
+        after: Duration,
+    },
     /// The device is closed.
     #[error("the device is closed")]
     Closed,

@@ -45,6 +45,7 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
         max_doc_size: live.max_doc_size,
         max_disk_errors: live.max_disk_errors,
         max_checksum_errors: live.max_checksum_errors,
+        io_timeout: live.io_timeout,
         tier: live.tier,
         force_sector_size: number(records.cache_force_sector_size, defaults.force_sector_size),
         clear: false,
@@ -62,6 +63,7 @@ pub(super) fn live_options(records: &Records) -> LiveOptions {
         dir_sync_frequency: Duration::from_secs(frequency),
         max_doc_size: number(records.cache_max_doc_size, defaults.max_doc_size),
         max_disk_errors: number(records.cache_max_disk_errors, defaults.max_disk_errors),
+        io_timeout: Duration::from_secs(number(records.strata_cache_io_timeout, 30)),
         max_checksum_errors: number(
             records.strata_cache_max_checksum_errors,
             defaults.max_checksum_errors,

@@ -264,6 +264,14 @@ impl Cache {
         stripes.iter().all(|stripe| stripe.is_loaded())
     }
 
+    /// Counts what devices have not answered for too long.
+    pub(super) fn judge_silence(&self) {
+        let (now, limit) = (self.clock.mono(), self.live.load().io_timeout);
+        for span in live_spans(&self.spans.lock()) {
+            span.judge_silence(now, limit);
+        }
+    }
+
     /// Moves the keys of spans that went offline by themselves, and remembers
     /// that they did.
     pub(super) fn retire_spans(&self) {

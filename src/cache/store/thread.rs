@@ -211,6 +211,7 @@ impl Work {
             stripe.set_epoch(cache.rules.epoch());
             stripe.drive();
         }
+        cache.judge_silence();
         cache.place_deferred();
         cache.mover.wake();
         cache.retire_spans();

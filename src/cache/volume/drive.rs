@@ -44,7 +44,7 @@ impl LiveStripe {
             // Who no longer waits for the answer has no need of it.
             send.send(ended).ok();
         });
-        self.span.submit(Request::Flush { done });
+        self.span.submit(Request::Flush { done }, self.now());
         // A failure is counted; there is nobody left to do more about it.
         self.outcome(receive.await.unwrap_or(Err(DeviceError::Closed)));
     }
@@ -106,14 +106,15 @@ impl LiveStripe {
             stripe.drive();
             stripe.moved.notify_waiters();
         });
-        self.span.submit(match plan.action {
+        let request = match plan.action {
             Action::Write { offset, bytes } => Request::Write {
                 offset: self.offset + offset,
                 bytes,
                 done,
             },
             Action::Flush => Request::Flush { done },
-        });
+        };
+        self.span.submit(request, self.now());
     }
 
     fn outcome(&self, ended: Result<(), DeviceError>) -> Outcome {

@@ -417,12 +417,13 @@ impl LiveStripe {
         let from = round_down(start, sector);
         let to = round_up(start + u64::try_from(len).unwrap_or(u64::MAX), sector);
         let (send, receive) = oneshot::channel();
-        self.span.submit(Request::Read {
+        let request = Request::Read {
             offset: from,
             buf: AlignedBuf::recycled(usize::try_from(to - from).unwrap_or(0)),
             // Who no longer waits for the answer has no need of it.
             done: Box::new(move |outcome| drop(send.send(outcome))),
-        });
+        };
+        self.span.submit(request, self.now());
         let bytes = receive.await.unwrap_or(Err(DeviceError::Closed))?;
         let skip = usize::try_from(start - from).unwrap_or(usize::MAX);
         let bytes = bytes.into_bytes();

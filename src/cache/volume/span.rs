@@ -2,6 +2,7 @@
 
 use super::live::LiveStripe;
 use super::tally::Tally;
+use super::watch::Watch;
 use crate::base::clock::MonoTime;
 use crate::cache::inspect::{SpanState, SpanStatus, StripeStatus};
 use crate::cache::options::{LiveOptions, SpanOptions};
@@ -12,6 +13,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Turns of the scheduler that a request's handover may take.
 const HANDOVERS: u32 = 1_000_000;
@@ -27,6 +29,7 @@ pub(in crate::cache) struct LiveSpan {
     pub(super) sector: u64,
     /// `None` once it is closed.
     device: RwLock<Option<Arc<dyn Device>>>,
+    watch: Arc<Watch>,
     stripes: Mutex<Vec<Arc<LiveStripe>>>,
     offline: AtomicBool,
     /// It is offline and will be taken for suspect when it returns.
@@ -67,6 +70,7 @@ impl LiveSpan {
             bytes: span.content.size,
             sector: span.device.geometry().sector.max(1).into(),
             device: RwLock::new(Some(Arc::clone(&span.device))),
+            watch: Arc::default(),
             stripes: Mutex::default(),
             offline: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -113,8 +117,9 @@ impl LiveSpan {
         self.device.read().clone()
     }
 
-    /// Starts a request, which fails if the device is closed.
-    pub(super) fn submit(&self, request: Request) {
+    /// Starts a request at `now`, which fails if the device is closed.
+    pub(super) fn submit(&self, request: Request, now: MonoTime) {
+        let request = self.watch.over(request, now);
         match self.device() {
             Some(device) => device.submit(request),
             None => request.fail(DeviceError::Closed),
@@ -195,6 +200,24 @@ impl LiveSpan {
     /// Bytes of its stripes' logs that have been written to.
     pub(in crate::cache) fn log_used(&self) -> u64 {
         self.stripes().iter().map(|stripe| stripe.log_used()).sum()
+    }
+
+    /// Counts what the device has not answered for `limit`; 0 is for ever.
+    pub(in crate::cache) fn judge_silence(&self, now: MonoTime, limit: Duration) {
+        if limit.is_zero() {
+            return;
+        }
+        for _ in 0..self.watch.expire(now, limit) {
+            tracing::warn!(path = %self.options.path.display(), seconds = limit.as_secs(),
+                "a write or a flush has not been answered");
+            self.note_error();
+        }
+        if !self.is_online() {
+            // Nobody waits for a device that may never answer.
+            self.stripes()
+                .iter()
+                .for_each(|stripe| stripe.moved.notify_waiters());
+        }
     }
 
     /// Counts an I/O error; at the limit the span goes offline, and the

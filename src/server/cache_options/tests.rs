@@ -201,6 +201,17 @@ async fn a_span_goes_offline_at_the_damage_that_a_reload_allows() {
     }
 }
 
+#[test]
+fn a_reload_says_how_long_a_device_may_be_silent() {
+    let site = Site::new("span 64M\n");
+    for (value, seconds) in [(0, 0), (7, 7)] {
+        let record = format!("CONFIG proxy.config.strata.cache.io_timeout INT {value}\n");
+        let (_, loaded) = site.load(&record);
+        let timeout = live_options(&loaded.records).io_timeout;
+        assert_eq!(timeout, Duration::from_secs(seconds));
+    }
+}
+
 /// Stores 8 MiB as fast as can be; whether any of it had to wait too long.
 fn is_refused(cache: &Arc<Cache>) -> bool {
     (0..128).any(|n| store(cache, n, 65_536) == Err(NotStored::Backlog))

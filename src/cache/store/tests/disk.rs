@@ -23,6 +23,7 @@ pub(super) struct Machine {
 pub(super) struct Running {
     pub(super) cache: Arc<Cache>,
     pub(super) registry: Arc<Registry>,
+    pub(super) clock: Arc<ManualClock>,
     reports: Vec<SpanReport>,
 }
 
@@ -72,10 +73,12 @@ impl Machine {
             })
         });
         let clock = Arc::new(ManualClock::default());
-        let (cache, reports) = open_over(options, devices.collect(), clock, &registry);
+        let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let (cache, reports) = open_over(options, devices.collect(), time, &registry);
         Running {
             cache,
             registry,
+            clock,
             reports,
         }
     }

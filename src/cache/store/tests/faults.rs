@@ -5,6 +5,7 @@ use super::*;
 use crate::base::prng::Prng;
 use crate::cache::inspect::SpanState;
 use crate::cache::tier::SpanTier;
+use std::time::Duration;
 
 const OBJECTS: u32 = 150;
 
@@ -99,6 +100,53 @@ async fn rot_counts_against_the_span_but_for_what_was_never_flushed() {
         assert_eq!((damaged, counted), (misses, charged), "stopped: {stopped}");
         assert_eq!(span.state.is_in_use(), !stopped);
     }
+}
+
+#[tokio::test]
+async fn a_device_that_answers_nothing_any_more_costs_misses_and_goes_offline() {
+    let machine = Machine::with(&[SpanTier::Capacity, SpanTier::Capacity]);
+    let running = machine.start().await;
+    fill(&running.cache);
+    running.cache.sync().await;
+    machine.disks[0].1.hang(true);
+    let mut misses = 0;
+    for n in 0..OBJECTS {
+        // The time passes once the read is under way.
+        let passing = async { running.clock.advance(Duration::from_secs(31)) };
+        let key = key(n);
+        let (found, ()) = tokio::join!(running.cache.read(&key), passing);
+        misses += usize::from(found.is_err());
+    }
+    let spans = running.cache.status().spans;
+    assert_eq!(spans[0].state, SpanState::Offline { errors: 5 });
+    assert!(spans[1].state.is_in_use());
+    assert!((10..OBJECTS as usize).contains(&misses), "{misses}");
+    // What is written to a device that hangs keeps nobody waiting either.
+    fill(&running.cache);
+    running.cache.sync().await;
+    assert_eq!(right_hits(&running.cache).await, 150);
+    running.cache.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_write_that_is_not_answered_is_an_error_and_no_stop_waits_for_it() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let once = LiveOptions {
+        max_disk_errors: 1,
+        ..CacheOptions::default().live()
+    };
+    running.cache.configure(once);
+    machine.disks[0].1.hang(true);
+    store(&running.cache, &key(1), &text(1, 100)).unwrap();
+    let passing = async {
+        tokio::task::yield_now().await;
+        running.clock.advance(Duration::from_secs(31));
+    };
+    tokio::join!(running.cache.sync(), passing);
+    let span = running.cache.status().spans.remove(0);
+    assert_eq!(span.state, SpanState::Offline { errors: 1 });
+    running.cache.shutdown().await;
 }
 
 #[tokio::test]
