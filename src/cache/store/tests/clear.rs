@@ -1,6 +1,6 @@
 //! Clearing: at once, for good, and of what is away too.
 
-use super::disk::{Machine, text};
+use super::machine::{Machine, text};
 use super::*;
 use crate::cache::tier::SpanTier;
 

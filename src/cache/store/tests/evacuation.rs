@@ -1,6 +1,6 @@
 //! What was read outlives the cursor; what only the fast tier has goes down.
 
-use super::disk::{Machine, Running, all, text};
+use super::machine::{Machine, Running, all, text};
 use super::*;
 use crate::cache::options::TierOptions;
 use crate::cache::tier::SpanTier;

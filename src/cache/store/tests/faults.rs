@@ -1,6 +1,6 @@
 //! Damage anywhere, at any time, costs hits and nothing else; threads at once.
 
-use super::disk::{Machine, all, path, text};
+use super::machine::{Machine, all, path, text};
 use super::*;
 use crate::base::prng::Prng;
 use crate::cache::inspect::SpanState;

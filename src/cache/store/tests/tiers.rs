@@ -1,6 +1,6 @@
 //! Two tiers: what is promoted, and that no copy outlives what it is of.
 
-use super::disk::{Machine, Running, all, text};
+use super::machine::{Machine, Running, all, text};
 use super::*;
 use crate::cache::options::TierOptions;
 use crate::cache::tier::SpanTier;
@@ -110,7 +110,11 @@ async fn a_long_body_is_promoted_fragment_by_fragment_and_read_on_from_capacity(
     running.cache.sync().await;
     let mut hit = running.cache.read(&key(9)).await.unwrap();
     let first = hit.body.next().await.unwrap().unwrap();
-    running.cache.offline(&super::disk::path(0)).await.unwrap();
+    running
+        .cache
+        .offline(&super::machine::path(0))
+        .await
+        .unwrap();
     let rest = all(&mut hit).await;
     assert!([&first[..], &rest].concat() == body);
 }

@@ -1,0 +1,119 @@
+//! A machine in memory: its disks and its state outlive the caches on it.
+
+use super::super::open::open_over;
+use super::*;
+use crate::cache::options::SpanOptions;
+use crate::cache::tier::SpanTier;
+use crate::device::{DeviceKind, MemDisk, OpenedDevice};
+use std::path::PathBuf;
+
+pub(super) const DISK: usize = 40 << 20;
+
+/// A machine: disks and a state directory that outlive the cache on them.
+pub(super) struct Machine {
+    pub(super) disks: Vec<(SpanTier, Arc<MemDisk>)>,
+    pub(super) state: tempfile::TempDir,
+    pub(super) ram: RamOptions,
+    /// The volume of each disk, if that is not 0.
+    pub(super) volumes: Vec<u8>,
+}
+
+/// A cache on a machine.
+pub(super) struct Running {
+    pub(super) cache: Arc<Cache>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) reports: Vec<SpanReport>,
+}
+
+pub(super) fn path(n: usize) -> PathBuf {
+    PathBuf::from(format!("/dev/mem{n}"))
+}
+
+impl Machine {
+    pub(super) fn with(tiers: &[SpanTier]) -> Self {
+        Self {
+            disks: tiers.iter().map(|t| (*t, MemDisk::blank(DISK))).collect(),
+            state: tempfile::tempdir().unwrap(),
+            ram: RamOptions {
+                cutoff: 1,
+                ..RamOptions::default()
+            },
+            volumes: Vec::new(),
+        }
+    }
+
+    pub(super) async fn start(&self) -> Running {
+        let running = self.start_now();
+        running.cache.loaded().await;
+        running
+    }
+
+    pub(super) fn start_now(&self) -> Running {
+        let registry = Registry::new();
+        let spans = (0..).zip(&self.disks).map(|(n, (tier, _))| SpanOptions {
+            tier: Some(*tier),
+            volume: self.volumes.get(n).copied().unwrap_or(0),
+            ..SpanOptions::at(path(n))
+        });
+        let options = CacheOptions {
+            spans: spans.collect(),
+            state_dir: Some(self.state.path().to_owned()),
+            ram: self.ram,
+            ..CacheOptions::default()
+        };
+        let devices = (0..).zip(&self.disks).map(|(n, (_, disk))| {
+            Ok(OpenedDevice {
+                device: Arc::new(disk.device()),
+                kind: DeviceKind::Block,
+                path: path(n),
+                created: false,
+                rotational: None,
+            })
+        });
+        let clock = Arc::new(ManualClock::default());
+        let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let (cache, reports) = open_over(options, devices.collect(), time, &registry);
+        Running {
+            cache,
+            registry,
+            clock,
+            reports,
+        }
+    }
+}
+
+impl Running {
+    /// The end without a stop: what was not written is lost.
+    pub(super) fn kill(self) {
+        let mut cache = self.cache;
+        // The cache's thread may be looking at it just now.
+        while let Err(held) = Arc::try_unwrap(cache).map(drop) {
+            cache = held;
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn counts(&self) -> [u64; 4] {
+        [
+            Metric::CacheReadSuccess,
+            Metric::CacheRamReadSuccess,
+            Metric::CacheSsdReadSuccess,
+            Metric::CacheDiskReadSuccess,
+        ]
+        .map(|metric| self.registry.get(metric))
+    }
+}
+
+pub(super) fn text(n: u32, len: usize) -> Vec<u8> {
+    let word = n.to_le_bytes();
+    word.iter().copied().cycle().take(len).collect()
+}
+
+pub(super) async fn all(hit: &mut Hit) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(piece) = hit.body.next().await.unwrap() {
+        body.extend_from_slice(&piece);
+    }
+    body
+}
