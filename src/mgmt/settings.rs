@@ -78,6 +78,8 @@ struct State {
     /// Running values that were written into records.config as well: the next
     /// reload takes them from there.
     written: BTreeSet<String>,
+    /// All that was written into records.config since it was read.
+    in_file: Running,
     loaded_at: WallTime,
     generation: u64,
     last_errors: Vec<ConfigError>,
@@ -98,9 +100,10 @@ impl State {
     }
 
     fn mark(&mut self, values: &[Text], written: bool) {
-        for (spec, _) in values {
+        for (spec, text) in values {
             if written {
                 self.written.insert(spec.name.to_owned());
+                self.in_file.insert(spec.name.to_owned(), text.clone());
             } else {
                 self.written.remove(spec.name);
             }
@@ -168,6 +171,7 @@ impl Settings {
             state: Mutex::new(State {
                 loaded,
                 written: BTreeSet::new(),
+                in_file: Running::new(),
                 loaded_at: now,
                 generation,
                 last_errors: Vec::new(),
@@ -191,8 +195,9 @@ impl Settings {
         let loaded = load::load(&self.source, &state.unwritten());
         match loaded.and_then(|loaded| self.prepare(&state, loaded)) {
             Ok(next) => {
-                let report = self.swap(&mut state, next);
                 state.written.clear();
+                state.in_file.clear();
+                let report = self.swap(&mut state, next);
                 state.loaded_at = now;
                 Ok(report)
             }
@@ -285,7 +290,7 @@ impl Settings {
             dir: self.source.dir.clone(),
             generation: state.generation,
             loaded_at: state.loaded_at,
-            at_restart: self.waiting(&state.loaded, &state.written),
+            at_restart: self.waiting(&state.loaded, &state.in_file),
             running: state.loaded.running.keys().cloned().collect(),
             last_errors: state.last_errors.clone(),
         }
@@ -343,11 +348,10 @@ impl Settings {
     /// The files and records that wait for a restart: what differs from the
     /// start, whichever reload brought it. A running value that no file holds
     /// does not wait: a restart forgets it.
-    fn waiting(&self, loaded: &Loaded, written: &BTreeSet<String>) -> Vec<String> {
+    fn waiting(&self, loaded: &Loaded, in_file: &Running) -> Vec<String> {
         let storage = loaded.digests.get(STORAGE_NAME).copied();
         let file = (storage != self.boot_storage).then_some(STORAGE_NAME);
-        let mut running = loaded.running.clone();
-        running.retain(|name, _| written.contains(name));
+        let mut running = in_file.clone();
         running.extend(self.boot_running.clone());
         let (restarted, _) = self.source.resolve(&running, &loaded.records_file);
         let changed = self.boot.differences(&restarted);
@@ -385,7 +389,7 @@ impl Settings {
         let report = Reloaded {
             generation: snapshot.generation,
             now: report::changes(&state.loaded, &loaded),
-            at_restart: self.waiting(&loaded, &state.written),
+            at_restart: self.waiting(&loaded, &state.in_file),
             warnings: loaded.warnings.clone(),
         };
         let records = Arc::clone(&snapshot.records);

@@ -226,6 +226,21 @@ fn verify_judges_the_file_and_not_what_was_written_before_it_was_edited() {
 }
 
 #[test]
+fn what_waits_for_a_restart_is_what_it_would_find_and_no_running_value() {
+    let fixture = Fixture::new("");
+    let waiting = || fixture.settings.status().at_restart;
+    fixture.settings.set(PORTS, "9090", false).unwrap();
+    assert_eq!(waiting(), [""; 0]);
+    fixture.settings.set(PORTS, "9091", true).unwrap();
+    assert_eq!(waiting(), [PORTS]);
+    fixture.settings.set(PORTS, "8080", false).unwrap();
+    assert_eq!(waiting(), [PORTS], "the file has 9091");
+    assert_eq!(fixture.reload().unwrap().at_restart, [PORTS]);
+    fixture.write("records.config", "");
+    assert_eq!(fixture.reload().unwrap().at_restart, [""; 0]);
+}
+
+#[test]
 fn a_file_that_can_not_be_written_keeps_the_running_value_too() {
     let fixture = Fixture::new("");
     std::fs::create_dir(fixture.path("records.config.new")).unwrap();
