@@ -2,12 +2,12 @@
 
 use clap::{ArgGroup, Parser};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use strata::mgmt::client::{self, CallError};
 use strata::mgmt::paths::{self, ConfigDir};
 use strata::mgmt::rpc::{Call, FaultKind};
+use strata::mgmt::terminal::{print, tell};
 
 /// Ask a running server, or tell it something.
 #[derive(Debug, Parser)]
@@ -71,6 +71,9 @@ struct Args {
     version: bool,
 }
 
+/// What `--status` prints of a server that runs.
+const ON: &str = "Proxy -- on\n";
+
 /// A method of the control socket and its parameters.
 fn request(args: &Args) -> (&'static str, Value) {
     if let Some(name) = &args.read_var {
@@ -100,7 +103,7 @@ fn request(args: &Args) -> (&'static str, Value) {
 
 fn call(args: &Args, dir: &Path) -> Result<Value, CallError> {
     let (method, params) = request(args);
-    client::call(&paths::socket_path(dir), &Call::new(method, params))
+    client::call_server(dir, &Call::new(method, params))
 }
 
 /// What 4.2 prints on success; most actions are silent.
@@ -110,7 +113,7 @@ fn text(args: &Args, result: &Value) -> String {
     }
     let Some(values) = result["values"].as_array() else {
         return if args.status {
-            "Proxy -- on\n".into()
+            ON.into()
         } else {
             String::new()
         };
@@ -128,39 +131,35 @@ fn line(value: &Value) -> String {
     format!("{}\n", word(value))
 }
 
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
 /// What 4.2 is silent about, and an operator should know.
-#[expect(clippy::print_stderr, reason = "standard output is as 4.2's")]
 fn note(result: &Value) {
     for note in result["notes"].as_array().into_iter().flatten() {
-        eprintln!("traffic_line: {}: {}", word(&result["name"]), word(note));
+        let name = word(&result["name"]);
+        tell(format_args!("traffic_line: {name}: {}", word(note)));
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn fail(args: &Args, dir: &ConfigDir, error: &CallError) -> ExitCode {
-    if args.status && matches!(error, CallError::NoServer { .. }) {
-        print("Proxy -- off\n");
+    let absent = matches!(error, CallError::NoServer { .. });
+    if args.status && absent {
+        let _printed = print("Proxy -- off\n");
         return ExitCode::FAILURE;
     }
-    eprintln!("traffic_line: {error}");
-    if matches!(error, CallError::NoServer { .. }) {
-        eprintln!("traffic_line: {}", dir.explanation());
+    tell(format_args!("traffic_line: {error}"));
+    if absent {
+        tell(format_args!("traffic_line: {}", dir.explanation()));
+    }
+    if args.status && matches!(error, CallError::Elsewhere { .. }) {
+        return print(ON);
     }
     if let CallError::Fault(fault) = error {
         for finding in fault.findings() {
-            eprintln!("{finding}");
+            tell(finding);
         }
         // Refused without findings, it was not for the name or the value.
         let sound = fault.code == FaultKind::Refused.code() && fault.findings().next().is_none();
         if args.set_var.is_some() && !sound {
-            eprintln!("Please correct your variable name and|or value");
+            tell("Please correct your variable name and|or value");
         }
     }
     ExitCode::FAILURE
@@ -170,12 +169,12 @@ fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let printed = error.print();
-            let helped = !error.use_stderr() && printed.is_ok();
-            return if helped {
-                ExitCode::SUCCESS
-            } else {
+            // Its own exit code is 4.2's only for help.
+            let _printed = error.print();
+            return if error.use_stderr() {
                 ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
             };
         }
     };

@@ -1,12 +1,12 @@
 //! The proxy.
 
 use clap::{Parser, ValueEnum};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use strata::cache::SpanOutcome;
 use strata::config::ConfigError;
 use strata::mgmt::paths::{self, ConfigDir};
+use strata::mgmt::terminal::{print, tell};
 use strata::mgmt::verify::Checked;
 use strata::server::{self, Options, StartError};
 use tracing_subscriber::EnvFilter;
@@ -51,16 +51,8 @@ fn options(args: &Args, dir: &ConfigDir) -> Options {
     }
 }
 
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("traffic_server: {error}");
+    tell(format_args!("traffic_server: {error}"));
     ExitCode::FAILURE
 }
 

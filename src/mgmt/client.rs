@@ -1,6 +1,10 @@
 //! The other end of the control socket: one call, one answer, for programs.
 
+use super::load::STATE_DIR;
+use super::paths;
 use super::rpc::{self, Call, Fault, MESSAGE_BYTES_MAX};
+use super::whereabouts;
+use crate::config::records::variable;
 use nix::unistd::{Uid, User};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write};
@@ -23,6 +27,22 @@ pub enum CallError {
         /// The system's reason.
         source: Error,
     },
+    /// The server of the configuration is elsewhere.
+    #[error(
+        "no server answers on {}: the server of this configuration was started with another \
+         {STATE_DIR}, {}. Take the change back, or run this with {}={} until the server is \
+         started again",
+        path.display(),
+        state_dir.display(),
+        variable(STATE_DIR),
+        state_dir.display()
+    )]
+    Elsewhere {
+        /// The socket that the records name.
+        path: PathBuf,
+        /// The state directory of the server.
+        state_dir: PathBuf,
+    },
     /// The socket is another user's.
     #[error(
         "no rights to the control socket {}: {} belongs to {owner}; \
@@ -41,6 +61,9 @@ pub enum CallError {
     /// The connection broke before the answer was whole.
     #[error("the server did not answer: {0}")]
     Broken(#[from] Error),
+    /// The answer came, and standard output can't be written.
+    #[error("standard output can't be written: {0}")]
+    Output(#[source] Error),
     /// The server refused the call.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -59,6 +82,25 @@ pub fn call(path: &Path, call: &Call) -> Result<Value, CallError> {
     let line = call.to_line() + "\n";
     stream.write_all(line.as_bytes())?;
     Ok(rpc::parse_answer(&read_line(stream)?)?)
+}
+
+/// As [`call`], to the server of the configuration in `config_dir`, where this
+/// process's environment and its records say that it is.
+///
+/// # Errors
+///
+/// Those of [`call`]; `Elsewhere` if the server runs with another state
+/// directory.
+pub fn call_server(config_dir: &Path, request: &Call) -> Result<Value, CallError> {
+    let answer = call(&paths::socket_path(config_dir), request);
+    let Err(CallError::NoServer { path, source }) = answer else {
+        return answer;
+    };
+    let found = whereabouts::state_dir_of(config_dir);
+    Err(match found.filter(|dir| path.parent() != Some(dir)) {
+        Some(state_dir) => CallError::Elsewhere { path, state_dir },
+        None => CallError::NoServer { path, source },
+    })
 }
 
 fn unreachable(path: &Path, source: Error) -> CallError {

@@ -332,18 +332,23 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
     (parts, found)
 }
 
-/// The state directory that records.config names, made absolute. Errors in the
-/// file do not matter here: a command must find the server all the same.
+/// The state directory that records.config names, made absolute.
 #[must_use]
 pub fn state_dir(dir: &Path, environment: Environment) -> PathBuf {
+    dir.join(&*records_of(dir, environment).local_state_dir)
+}
+
+/// The records of a configuration. Errors in the file do not matter here: a
+/// command must find the server all the same.
+#[must_use]
+pub fn records_of(dir: &Path, environment: Environment) -> Records {
     let source = Source {
         dir: dir.to_owned(),
         environment,
     };
     let bytes = std::fs::read(source.path(RECORDS_NAME)).unwrap_or_default();
     let (file, _) = RecordsFile::parse(RECORDS_NAME, &bytes);
-    let (records, _) = source.resolve(&Running::new(), &file);
-    source.path(&*records.local_state_dir)
+    source.resolve(&Running::new(), &file).0
 }
 
 #[cfg(test)]

@@ -12,4 +12,6 @@ pub mod persist;
 pub mod rpc;
 pub mod settings;
 pub mod socket;
+pub mod terminal;
 pub mod verify;
+pub mod whereabouts;

@@ -24,6 +24,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The socket's name in the state directory.
 pub const SOCKET_NAME: &str = "control.sock";
 
+/// The name that it is bound under, by which the system lists it.
+pub const BOUND_NAME: &str = "control.new";
+
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {}: {source}", path.display())]
@@ -55,7 +58,7 @@ pub fn bind(state_dir: &Path) -> Result<StdListener, SocketError> {
 }
 
 fn bind_private(state_dir: &Path, path: &Path) -> io::Result<StdListener> {
-    let fresh = state_dir.join("control.new");
+    let fresh = state_dir.join(BOUND_NAME);
     match std::fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}

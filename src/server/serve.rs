@@ -21,6 +21,7 @@ use crate::mgmt::life::Life;
 use crate::mgmt::load::{self, Source};
 use crate::mgmt::settings::{self, Settings};
 use crate::mgmt::socket;
+use crate::mgmt::whereabouts;
 use crate::proxy::Shared;
 use crate::proxy::access_log::{AccessLog, LogOptions};
 use crate::proxy::fill::{FillLimits, FillTable};
@@ -93,11 +94,15 @@ fn management(
     (proxy, log): (Arc<LifeControl>, Arc<AccessLog>),
 ) -> Result<Management, StartError> {
     control.publish_generation();
+    let socket = socket::bind(opened.state.path())?;
+    if let Err(error) = whereabouts::note(opened.state.path(), &opened.options.config_dir) {
+        tracing::warn!(%error, "commands find this server only while local_state_dir stays");
+    }
     Ok(Management {
         pages: pages(opened, &control),
         announcement: Announcement::of(opened, &control.life, &control.readiness),
         control,
-        socket: socket::bind(opened.state.path())?,
+        socket,
         admin: opened.bound.admin.take(),
         proxy,
         log,

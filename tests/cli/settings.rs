@@ -1,6 +1,8 @@
 //! Records and metrics from the command line.
 
 use crate::support::Config;
+use std::fs::File;
+use std::process::Stdio;
 
 const CUTOFF: &str = "proxy.config.cache.ram_cache_cutoff";
 
@@ -270,6 +272,82 @@ fn without_a_server_commands_fail_and_status_says_off() {
     assert_eq!(config.ctl(&["server", "status"]).code(), 2);
     let _server = config.start();
     assert_eq!(config.line(&["--status"]).ok(), "Proxy -- on\n");
+}
+
+#[test]
+fn a_server_is_found_after_its_file_was_given_another_state_directory() {
+    let config = Config::new("");
+    let server = config.start();
+    let state = config.path("var").canonicalize().unwrap();
+    let state = state.to_str().unwrap();
+    let records = config.read("records.config");
+    let elsewhere = "CONFIG proxy.config.local_state_dir STRING elsewhere\n";
+    config.write("records.config", &(records.clone() + elsewhere));
+    let status = config.line(&["--status"]);
+    assert_eq!((status.code(), status.out().as_str()), (0, "Proxy -- on\n"));
+    let cure = format!("PROXY_CONFIG_LOCAL_STATE_DIR={state}");
+    for ran in [
+        status,
+        config.line(&["-x"]),
+        config.ctl(&["server", "status"]),
+        config.ctl(&["storage", "init", "span"]),
+    ] {
+        let said = ran.err();
+        assert!(said.contains(&cure), "{said}");
+        assert!(said.contains("proxy.config.local_state_dir"), "{said}");
+    }
+    assert_eq!(config.line(&["-x"]).code(), 1);
+    assert_eq!(config.line_by(state, &["-x"]).ok(), "");
+    drop(server);
+    let status = config.line(&["--status"]);
+    assert_eq!(
+        (status.code(), status.out().as_str()),
+        (1, "Proxy -- off\n")
+    );
+}
+
+fn full() -> File {
+    File::options().write(true).open("/dev/full").unwrap()
+}
+
+#[test]
+fn what_can_not_be_printed_leaves_every_program_its_exit_code() {
+    let config = Config::new("");
+    let _server = config.start();
+    let line = env!("CARGO_BIN_EXE_traffic_line");
+    let ctl = env!("CARGO_BIN_EXE_traffic_ctl");
+    let server = env!("CARGO_BIN_EXE_traffic_server");
+    let restart = "proxy.config.exec_thread.limit";
+    for (program, args, code) in [
+        (line, &["-r", "nope"][..], 1),
+        (line, &["-s", CUTOFF, "-v", "many"], 1),
+        (line, &["-s", restart, "-v", "3"], 0),
+        (line, &["--nope"], 1),
+        (ctl, &["config", "get", "nope"], 2),
+        (ctl, &["--nope"], 2),
+        (server, &["--nope"], 2),
+        (server, &["-C", "clear"], 1),
+    ] {
+        let ran = config.run_onto((program, args), Stdio::null(), full());
+        assert_eq!(ran.code(), code, "{program} {args:?}");
+    }
+    for (program, args) in [
+        (line, &["-m", "."][..]),
+        (line, &["--help"]),
+        (line, &["-V"]),
+        (ctl, &["config", "match", "."]),
+        (ctl, &["--help"]),
+        (server, &["-C", "verify_config"]),
+        (server, &["--help"]),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = config.run_onto((program, args), writer, Stdio::piped());
+        assert_eq!(ran.code(), 0, "{program} {args:?}: {}", ran.err());
+    }
+    let ran = config.run_onto((line, &["-m", "."]), full(), Stdio::piped());
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("standard output"), "{}", ran.err());
 }
 
 /// What the modules of tsar ask for, by `mod_ts_*.c`.

@@ -55,6 +55,29 @@ impl Config {
         Ran(command.args(args).uid(uid).gid(uid).output().unwrap())
     }
 
+    /// As `line`, with the state directory by the environment.
+    pub(crate) fn line_by(&self, state_dir: &str, args: &[&str]) -> Ran {
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_line"));
+        let variable = "PROXY_CONFIG_LOCAL_STATE_DIR";
+        Ran(command
+            .env(variable, state_dir)
+            .args(args)
+            .output()
+            .unwrap())
+    }
+
+    /// Runs one of the programs with these for its standard output and error.
+    pub(crate) fn run_onto(
+        &self,
+        (program, args): (&str, &[&str]),
+        out: impl Into<Stdio>,
+        err: impl Into<Stdio>,
+    ) -> Ran {
+        let mut command = self.dir.command(program);
+        let command = command.args(args).stdout(out).stderr(err);
+        Ran(command.spawn().unwrap().wait_with_output().unwrap())
+    }
+
     pub(crate) fn ctl(&self, args: &[&str]) -> Ran {
         self.run(env!("CARGO_BIN_EXE_traffic_ctl"), args)
     }

@@ -5,7 +5,6 @@ mod walks;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use strata::base::clock::WallTime;
@@ -13,6 +12,7 @@ use strata::http::date;
 use strata::mgmt::client::{self, CallError};
 use strata::mgmt::paths::{self, ConfigDir};
 use strata::mgmt::rpc::{Call, Fault, FaultKind};
+use strata::mgmt::terminal::{print, tell};
 use strata::server::{self, Options, StartError};
 
 /// Exit code when the server refuses, as traffic_ctl 9 has it.
@@ -216,14 +216,13 @@ fn cache_request(command: &Cache) -> (&'static str, Value) {
 
 fn call(args: &Args, dir: &ConfigDir) -> Result<Value, CallError> {
     let (method, params) = request(&args.command);
-    let socket = paths::socket_path(&dir.path);
     if let Command::Cache(Cache::List { .. }) = args.command {
-        return walks::list(&socket, params, args.format);
+        return walks::list(&dir.path, params, args.format);
     }
     if let Command::Storage(Storage::Scan { .. }) = args.command {
-        return walks::scan(&socket, params);
+        return walks::scan(&dir.path, params);
     }
-    let answer = client::call(&socket, &Call::new(method, params));
+    let answer = client::call_server(&dir.path, &Call::new(method, params));
     match (&args.command, answer) {
         (Command::Storage(Storage::Init { span, force }), Err(CallError::NoServer { .. })) => {
             Ok(init_alone(dir, span, *force)?)
@@ -450,32 +449,28 @@ fn copy_text(copy: &Value) -> String {
     text
 }
 
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn fail(args: &Args, dir: &ConfigDir, error: &CallError) -> ExitCode {
-    eprintln!("traffic_ctl: {error}");
+    tell(format_args!("traffic_ctl: {error}"));
     match error {
-        CallError::NoServer { .. } => eprintln!("traffic_ctl: {}", dir.explanation()),
+        CallError::NoServer { .. } => {
+            tell(format_args!("traffic_ctl: {}", dir.explanation()));
+        }
         CallError::Fault(fault) => fail_fault(args, fault),
-        CallError::NoRights { .. } | CallError::Broken(_) => {}
+        CallError::Elsewhere { .. }
+        | CallError::NoRights { .. }
+        | CallError::Broken(_)
+        | CallError::Output(_) => {}
     }
     ExitCode::from(REFUSED)
 }
 
-#[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn fail_fault(args: &Args, fault: &Fault) {
     if args.format == Format::Json {
-        print(&format!("{:#}\n", json!({ "error": fault })));
+        let _printed = print(&format!("{:#}\n", json!({ "error": fault })));
         return;
     }
     for finding in fault.findings() {
-        eprintln!("{finding}");
+        tell(finding);
     }
 }
 

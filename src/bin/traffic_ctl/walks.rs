@@ -1,19 +1,19 @@
 //! Commands that go over all that is stored: part by part, telling as they go.
 
-use super::{Format, print, rows, shown};
+use super::{Format, rows, shown};
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
-use std::process::ExitCode;
 use strata::mgmt::client::{self, CallError};
 use strata::mgmt::rpc::Call;
+use strata::mgmt::terminal::write;
 
 /// Columns of the bar.
 const BAR: u64 = 40;
 
 /// Asks for part after part, until there is none or `each` wants no more.
 fn walk(
-    socket: &Path,
+    dir: &Path,
     method: &str,
     params: &Value,
     mut each: impl FnMut(&Value) -> bool,
@@ -22,7 +22,7 @@ fn walk(
     loop {
         let mut params = params.clone();
         params["from"] = from;
-        let part = client::call(socket, &Call::new(method, params))?;
+        let part = client::call_server(dir, &Call::new(method, params))?;
         from = part["next"].clone();
         if !each(&part) || from.is_null() {
             return Ok(());
@@ -35,17 +35,22 @@ fn walk(
 /// # Errors
 ///
 /// Why there is no whole list.
-pub(crate) fn list(socket: &Path, params: Value, format: Format) -> Result<Value, CallError> {
+pub(crate) fn list(dir: &Path, params: Value, format: Format) -> Result<Value, CallError> {
     let mut objects = Vec::new();
-    walk(socket, "cache.list", &params, |part| {
+    let mut written = Ok(());
+    walk(dir, "cache.list", &params, |part| {
         if format == Format::Json {
             objects.extend(rows(&part["objects"]).cloned());
             return true;
         }
         let lines: String = rows(&part["objects"]).map(line).collect();
-        print(&lines) == ExitCode::SUCCESS
+        written = write(&lines);
+        written.is_ok()
     })?;
-    Ok(json!({ "objects": objects }))
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CallError::Output(error)),
+        Ok(()) | Err(_) => Ok(json!({ "objects": objects })),
+    }
 }
 
 fn line(object: &Value) -> String {
@@ -66,11 +71,11 @@ fn line(object: &Value) -> String {
 /// # Errors
 ///
 /// Why it is not done.
-pub(crate) fn scan(socket: &Path, params: Value) -> Result<Value, CallError> {
+pub(crate) fn scan(dir: &Path, params: Value) -> Result<Value, CallError> {
     let shows = std::io::stderr().is_terminal();
     let sums = ["bytes", "whole", "damaged", "unread"];
     let mut total = json!({ "bytes": 0, "whole": 0, "damaged": 0, "unread": 0 });
-    let walked = walk(socket, "storage.scan", &params, |part| {
+    let walked = walk(dir, "storage.scan", &params, |part| {
         for key in sums {
             let sum = number(&total[key]) + number(&part[key]);
             total[key] = sum.into();
