@@ -146,6 +146,7 @@ impl World {
     }
 
     fn finish(&mut self, io: &Io) {
+        self.trace_io(io);
         match (&io.plan.action, io.fault) {
             (_, Fault::Error) => return self.fail(io),
             (Action::Flush, _) => {
@@ -160,6 +161,15 @@ impl World {
         }
         self.stripe.complete(self.now, io.plan.id, Outcome::Done);
         self.tally.syncs += u64::from(io.plan.cause == Cause::PageTable);
+    }
+
+    fn trace_io(&mut self, io: &Io) {
+        let (id, fault) = (io.plan.id, io.fault);
+        self.trace(format!("{id:?} {fault:?} {:?}", self.now).as_bytes());
+        if let Action::Write { offset, bytes } = &io.plan.action {
+            self.trace(&offset.to_le_bytes());
+            self.trace(bytes);
+        }
     }
 
     fn fail(&mut self, io: &Io) {

@@ -37,6 +37,7 @@ impl World {
         self.end_run(stop);
         let failed = self.stripe.has_failed();
         let (stripe, report) = self.recover(failed);
+        self.trace(format!("{stop:?} {report:?}").as_bytes());
         self.reach = self.reach.max(self.directory.cursor());
         self.directory = stripe.directory();
         self.stripe = stripe;
@@ -162,6 +163,7 @@ impl World {
 
     fn judge(&mut self, key: u64, written: Written) {
         let found = self.get(key);
+        self.trace(format!("{key} {found:?}").as_bytes());
         let history = self.histories.get(&key).cloned().unwrap_or_default();
         let verdict = history.judge(written);
         let context = format!(

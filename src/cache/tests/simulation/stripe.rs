@@ -10,7 +10,7 @@ use crate::base::prng::Prng;
 use crate::cache::directory::{Directory, Place};
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::fragment::{Fragment, FragmentError, FragmentKind};
-use crate::cache::format::{to_u64, to_usize};
+use crate::cache::format::{crc, to_u64, to_usize};
 use crate::cache::stripe::{
     Appended, Cause, Geometry, NewFragment, Refused, Stripe, StripeIdentity, StripeOptions,
 };
@@ -71,6 +71,8 @@ pub(super) struct Tally {
     pub(super) suspects: u64,
     /// Stripes that gave up.
     pub(super) failures: u64,
+    /// A sum of all that happened, in order.
+    pub(super) trace: u32,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -81,6 +83,7 @@ impl std::ops::AddAssign for Tally {
         self.hits += other.hits;
         self.suspects += other.suspects;
         self.failures += other.failures;
+        self.trace ^= other.trace;
     }
 }
 
@@ -418,6 +421,11 @@ impl World {
             surely: if power { self.flushed } else { written },
             perhaps: written + u64::from(begun),
         }
+    }
+
+    /// Adds something that happened to the seed's trace.
+    pub(super) fn trace(&mut self, what: &[u8]) {
+        self.tally.trace = crc(&[&self.tally.trace.to_le_bytes(), what]);
     }
 
     pub(super) fn forget_io(&mut self) {
