@@ -110,11 +110,13 @@ impl Config {
         let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
         let mut process = Process::start(command.args(args).stderr(Stdio::piped()));
         let mut log = BufReader::new(process.child.stderr.take().unwrap());
-        let listening = line_with(&mut log, &[" listening "]);
-        let ready = line_with(&mut log, &[" ready ", " not ready: "]);
+        let mut started = String::new();
+        let listening = line_with(&mut log, &[" listening "], &mut started);
+        let ready = line_with(&mut log, &[" ready ", " not ready: "], &mut started);
         Server {
             process,
             log,
+            started,
             listening,
             ready,
         }
@@ -155,16 +157,19 @@ impl Ran {
 pub(crate) struct Server {
     process: Process,
     log: BufReader<std::process::ChildStderr>,
+    started: String,
     listening: String,
     ready: String,
 }
 
-/// The next line of a log that holds one of these texts.
-fn line_with(log: &mut impl BufRead, texts: &[&str]) -> String {
+/// The next line of a log that holds one of these texts; all lines that were
+/// read for it go to `read`.
+fn line_with(log: &mut impl BufRead, texts: &[&str], read: &mut String) -> String {
     let mut line = String::new();
     while !texts.iter().any(|text| line.contains(text)) {
         line.clear();
         assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended");
+        read.push_str(&line);
     }
     line
 }
@@ -178,6 +183,11 @@ impl Server {
     /// The admin listener in that line.
     pub(crate) fn admin(&self) -> SocketAddr {
         self.address("admin=")
+    }
+
+    /// The log until it said whether it is ready.
+    pub(crate) fn started(&self) -> &str {
+        &self.started
     }
 
     /// The line that says whether the server is ready.
