@@ -33,15 +33,21 @@ pub(super) struct Pattern {
     pub(super) host: HostPattern,
     scheme: Option<Scheme>,
     port: Option<u16>,
+    every_port: bool,
     path: String,
 }
 
 impl Pattern {
     fn takes(&self, asked: &Asked<'_>, options: RemapOptions) -> bool {
         self.scheme.is_none_or(|scheme| scheme == asked.scheme)
-            && self.port.is_none_or(|port| port == asked.port)
+            && self.takes_port(asked)
             && path_index::takes(&self.path, asked.path, options.path_prefix)
             && self.host.is_match(asked.host)
+    }
+
+    fn takes_port(&self, asked: &Asked<'_>) -> bool {
+        let default = asked.scheme.default_port();
+        self.every_port || asked.port == self.port.unwrap_or(default)
     }
 }
 
@@ -81,6 +87,7 @@ impl Builder {
             scheme,
             host,
             port,
+            every_port,
             path,
         } = &rule.from;
         let HostMatch::Pattern(pattern) = host else {
@@ -95,6 +102,7 @@ impl Builder {
             host,
             scheme: *scheme,
             port: *port,
+            every_port: *every_port,
             path: path.clone(),
         });
         Ok(())

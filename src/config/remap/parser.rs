@@ -349,11 +349,8 @@ fn identities(kind: RuleKind, from: &FromUrl) -> impl Iterator<Item = Identity> 
         (scheme, _) => vec![scheme],
     };
     schemes.into_iter().map(move |scheme| {
-        let default = match from.host {
-            HostMatch::Exact(_) => scheme.map(Scheme::default_port),
-            HostMatch::Any | HostMatch::Pattern(_) => None,
-        };
-        let port = from.port.or(default);
+        let default = scheme.filter(|_| !from.every_port);
+        let port = from.port.or(default.map(Scheme::default_port));
         (kind, scheme, from.host.clone(), port, from.path.clone())
     })
 }

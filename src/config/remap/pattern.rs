@@ -2,7 +2,7 @@
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::ast::{ErrorKind, Span};
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// The most capture groups that a pattern may have: `$1` to `$9`.
 pub(super) const MAX_CAPTURES: usize = 9;
@@ -35,8 +35,9 @@ pub fn parse_pattern(pattern: &str) -> Result<Hir, Box<regex_syntax::Error>> {
     parser.parse(pattern).map_err(Box::new)
 }
 
-/// The number of capture groups of a valid pattern, without group 0.
-pub(super) fn captures(pattern: &str) -> Result<usize, PatternFault> {
+/// Reads a pattern that a rule may have: with as many capture groups as TO can
+/// refer to, or fewer.
+pub(super) fn checked(pattern: &str) -> Result<Hir, PatternFault> {
     let hir = parse_pattern(pattern).map_err(|error| fault_of(pattern, &error))?;
     let count = hir.properties().explicit_captures_len();
     if count > MAX_CAPTURES {
@@ -47,7 +48,55 @@ pub(super) fn captures(pattern: &str) -> Result<usize, PatternFault> {
             help: Some("write (?:…) for groups that TO does not use"),
         });
     }
-    Ok(count)
+    Ok(hir)
+}
+
+/// Bytes of hosts in lower case, besides letters and digits: names, and IPv6
+/// addresses in brackets.
+const HOST_MARKS: &[u8] = b"-._~:[]";
+
+/// Whether a pattern is a catch-all: by its shape it takes every host there
+/// is, as `(.*)`, `.+` and `[^,]*` do. One that wants as much as a dot, as
+/// `(.*)\.(.*)` does, is none.
+pub(super) fn takes_every_host(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(capture) => takes_every_host(&capture.sub),
+        HirKind::Repetition(repetition) => {
+            repetition.min <= 1 && repetition.max.is_none() && takes_every_byte(&repetition.sub)
+        }
+        HirKind::Alternation(branches) => branches.iter().any(takes_every_host),
+        HirKind::Concat(parts) => {
+            let mut needed = parts.iter().filter(|part| !is_optional(part));
+            let every = parts.iter().any(takes_every_host);
+            every && needed.next().is_none_or(takes_every_host) && needed.next().is_none()
+        }
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
+    }
+}
+
+fn takes_every_byte(hir: &Hir) -> bool {
+    if let HirKind::Capture(capture) = hir.kind() {
+        return takes_every_byte(&capture.sub);
+    }
+    let HirKind::Class(Class::Bytes(class)) = hir.kind() else {
+        return false;
+    };
+    let takes = |byte: u8| class.iter().any(|r| (r.start()..=r.end()).contains(&byte));
+    let letters = (b'a'..=b'z').chain(b'0'..=b'9');
+    letters.chain(HOST_MARKS.iter().copied()).all(takes)
+}
+
+/// Whether a part of a pattern asks nothing of a host: it may be left out, or
+/// says where the host begins or ends.
+fn is_optional(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(Look::Start | Look::End) => true,
+        HirKind::Repetition(repetition) => repetition.min == 0,
+        HirKind::Capture(capture) => is_optional(&capture.sub),
+        HirKind::Concat(parts) => parts.iter().all(is_optional),
+        HirKind::Alternation(branches) => branches.iter().any(is_optional),
+        HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
+    }
 }
 
 fn fault_of(pattern: &str, error: &regex_syntax::Error) -> PatternFault {
@@ -106,6 +155,10 @@ fn explained(kind: &ErrorKind) -> (String, Option<&'static str>) {
 mod tests {
     use super::*;
 
+    fn captures(pattern: &str) -> Result<usize, PatternFault> {
+        checked(pattern).map(|hir| hir.properties().explicit_captures_len())
+    }
+
     fn fault(pattern: &str) -> (usize, String) {
         let fault = captures(pattern).unwrap_err();
         (fault.offset, fault.what)
@@ -118,6 +171,41 @@ mod tests {
         assert_eq!(captures("(a)(b)(c)(d)(e)(f)(g)(h)(i)"), Ok(9));
         let (_, what) = fault("(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)");
         assert!(what.starts_with("10 capture groups"), "{what}");
+    }
+
+    #[test]
+    fn a_catch_all_is_told_by_its_shape() {
+        let every = |pattern: &str| takes_every_host(&parse_pattern(pattern).unwrap());
+        for catch_all in [
+            "(.*)",
+            ".*",
+            ".+",
+            "(.+?)",
+            "^(.*)$",
+            "(?:.*)()",
+            "([^/]*)",
+            "(.)*",
+            "a|(.*)",
+            r"(.*)(?::\d+)?",
+        ] {
+            assert!(every(catch_all), "{catch_all}");
+        }
+        for some in [
+            r"(.*)\.cn",
+            r"(.*)\.(.*)",
+            "x.*",
+            ".{2,}",
+            ".?",
+            ".",
+            "[a-z0-9.-]*",
+            "(a*)(b*)",
+            r"\b.*",
+            ".+.+",
+            "a|b",
+            "(?:a.*)?",
+        ] {
+            assert!(!every(some), "{some}");
+        }
     }
 
     #[test]

@@ -56,11 +56,37 @@ struct Pieces<'w, 't> {
     path: String,
 }
 
+/// What the authority of a FROM takes.
+struct Hosts {
+    host: HostMatch,
+    port: Option<u16>,
+    /// Every host.
+    every: bool,
+    captures: usize,
+}
+
+impl Hosts {
+    /// Those of a bare path.
+    const fn any() -> Self {
+        Self {
+            host: HostMatch::Any,
+            port: None,
+            every: true,
+            captures: 0,
+        }
+    }
+}
+
 /// Reads a rule's FROM; `regex` says that its host is a pattern. Gives the
 /// URL and the number of capture groups.
 pub(super) fn parse_from(word: &Word<'_>, regex: bool) -> Result<(FromUrl, usize), ConfigError> {
     let pieces = split(word)?;
-    let (host, port, captures) = match pieces.authority {
+    let Hosts {
+        host,
+        port,
+        every,
+        captures,
+    } = match pieces.authority {
         None if regex => {
             let error = word
                 .place
@@ -70,16 +96,14 @@ pub(super) fn parse_from(word: &Word<'_>, regex: bool) -> Result<(FromUrl, usize
                 "write http://PATTERN/…, or use the plain rule",
             ));
         }
-        None => (HostMatch::Any, None, 0),
+        None => Hosts::any(),
         Some(authority) if regex => from_pattern(authority)?,
-        Some(authority) => {
-            let (host, port) = host_and_port(authority)?;
-            (HostMatch::Exact(exact_host(host)?), port, 0)
-        }
+        Some(authority) => from_host(authority)?,
     };
     let from = FromUrl {
         scheme: pieces.scheme,
         host,
+        every_port: every && port.is_none(),
         port,
         path: pieces.path,
     };
@@ -293,7 +317,17 @@ fn host_letters(host: Piece<'_, '_>) -> Result<(), ConfigError> {
     })
 }
 
-fn from_pattern(authority: Piece<'_, '_>) -> Result<(HostMatch, Option<u16>, usize), ConfigError> {
+fn from_host(authority: Piece<'_, '_>) -> Result<Hosts, ConfigError> {
+    let (host, port) = host_and_port(authority)?;
+    Ok(Hosts {
+        host: HostMatch::Exact(exact_host(host)?),
+        port,
+        every: false,
+        captures: 0,
+    })
+}
+
+fn from_pattern(authority: Piece<'_, '_>) -> Result<Hosts, ConfigError> {
     let (host, port) = pattern_and_port(authority)?;
     if host.text.is_empty() {
         return Err(host
@@ -302,14 +336,19 @@ fn from_pattern(authority: Piece<'_, '_>) -> Result<(HostMatch, Option<u16>, usi
             .right(host.at)
             .error("", "no host pattern here"));
     }
-    let captures = pattern::captures(host.text).map_err(|fault| {
+    let hir = pattern::checked(host.text).map_err(|fault| {
         let place = host.word.place.right(host.at + fault.offset);
         ConfigError {
             help: fault.help.map(str::to_owned),
             ..place.error(&fault.token, fault.what)
         }
     })?;
-    Ok((HostMatch::Pattern(host.text.to_owned()), port, captures))
+    Ok(Hosts {
+        host: HostMatch::Pattern(host.text.to_owned()),
+        port,
+        every: pattern::takes_every_host(&hir),
+        captures: hir.properties().explicit_captures_len(),
+    })
 }
 
 /// A colon may belong to the pattern, as in `(?:a|b)`: the last one begins

@@ -56,8 +56,11 @@ pub struct FromUrl {
     pub scheme: Option<Scheme>,
     /// Which hosts.
     pub host: HostMatch,
-    /// None means the scheme's port for an exact host, any port otherwise.
+    /// None means the scheme's port, unless every port is taken.
     pub port: Option<u16>,
+    /// Whether every port is taken: none is written, and every host is taken
+    /// too, by a bare path or by a catch-all pattern such as `(.*)`.
+    pub every_port: bool,
     /// The path's beginning, without the leading `/`: empty takes every path.
     pub path: String,
 }

@@ -1,6 +1,7 @@
 //! Which rule takes a request.
 
 use super::{ATS, RemapOptions, built, redirect, table, table_with, to};
+use crate::config::remap::parse;
 
 #[test]
 fn the_first_rule_in_the_file_wins_not_the_longest_path() {
@@ -56,6 +57,52 @@ fn a_from_without_scheme_takes_both() {
         assert_eq!(to(&table, taken), "http://p/", "{taken}");
     }
     assert_eq!(to(&table, "http://a.cn:443/"), "-");
+}
+
+#[test]
+fn a_pattern_without_port_takes_its_schemes_default_one() {
+    for rule in [
+        r"regex_map http://(.*)\.cdn\.cn/ http://o/",
+        r"regex_map //(.*)\.cdn\.cn/ http://o/",
+        r"regex_map http://(.*)\.(.*) http://o/",
+    ] {
+        for options in [RemapOptions::default(), ATS] {
+            let table = table_with(rule, options);
+            assert_eq!(to(&table, "http://foo.cdn.cn/"), "http://o/", "{rule}");
+            assert_eq!(to(&table, "http://foo.cdn.cn:80/"), "http://o/", "{rule}");
+            assert_eq!(to(&table, "http://foo.cdn.cn:81/"), "-", "{rule}");
+            assert_eq!(to(&table, "http://foo.cdn.cn:443/"), "-", "{rule}");
+        }
+    }
+    let table = table(r"regex_map //(.*)\.cdn\.cn/ http://o/");
+    assert_eq!(to(&table, "https://foo.cdn.cn/"), "http://o/");
+    assert_eq!(to(&table, "https://foo.cdn.cn:80/"), "-");
+}
+
+#[test]
+fn a_catch_all_without_port_takes_every_port() {
+    for pattern in ["(.*)", ".*", ".+", "^(.+)$"] {
+        let table = table(&format!("regex_map http://{pattern} http://o/"));
+        for from in ["http://a.cn/", "http://b:81/", "http://[::1]:443/"] {
+            assert_eq!(to(&table, from), "http://o/", "{pattern}");
+        }
+        assert_eq!(to(&table, "https://a.cn/"), "-", "{pattern}");
+    }
+    let redirects = table("regex_redirect http://(.*) https://$1");
+    let location = redirect(&redirects, "http://a.cn:8080/x");
+    assert_eq!(location, "301 https://a.cn:8080/x");
+}
+
+#[test]
+fn a_pattern_with_its_default_port_written_is_the_same_rule() {
+    let twice = |rules: &str| {
+        let no_include = |_: &str| Err("no includes here".to_owned());
+        let (_, findings) = parse("remap.config", rules.as_bytes(), &no_include);
+        findings.errors.len()
+    };
+    let both = "regex_map http://a.* http://o/\nregex_map http://a.*:80 http://p/";
+    assert_eq!(twice(both), 1);
+    assert_eq!(twice(&both.replace("a.*", "(.*)")), 0);
 }
 
 #[test]

@@ -46,10 +46,12 @@ fn rule() -> impl Strategy<Value = Rule> {
     let from = (prop::option::of(scheme()), host_match(), port, "[ab/]{0,3}");
     let from = from.prop_map(|(scheme, host, port, path)| {
         let any = host == HostMatch::Any;
+        let every = any || host == HostMatch::Pattern("(.*)".into());
         FromUrl {
             scheme: scheme.filter(|_| !any),
             host,
             port: port.filter(|_| !any),
+            every_port: every && (any || port.is_none()),
             path,
         }
     });
@@ -140,10 +142,8 @@ fn takes_path(from: &FromUrl, path: &str, options: RemapOptions) -> bool {
 
 fn takes(rule: &Rule, asked: &Asked, options: RemapOptions) -> bool {
     let scheme = rule.from.scheme.is_none_or(|scheme| scheme == asked.scheme);
-    let port = match rule.from.host {
-        HostMatch::Exact(_) => rule.from.port.unwrap_or(asked.scheme.default_port()) == asked.port,
-        HostMatch::Any | HostMatch::Pattern(_) => rule.from.port.is_none_or(|p| p == asked.port),
-    };
+    let default = asked.scheme.default_port();
+    let port = rule.from.every_port || rule.from.port.unwrap_or(default) == asked.port;
     let host = match &rule.from.host {
         HostMatch::Any => true,
         HostMatch::Exact(host) => host == asked.host,
