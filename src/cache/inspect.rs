@@ -133,7 +133,8 @@ pub enum Readiness {
     Ready,
     /// Some stripes are being read.
     Loading,
-    /// Spans are configured and none is usable: nothing is cached.
+    /// Spans are configured and none is usable: nothing is stored, and nothing
+    /// found but what the RAM cache holds from before.
     NoSpan,
 }
 

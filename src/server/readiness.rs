@@ -1,6 +1,8 @@
 //! Whether clients are served as configured, and if not, what is missing.
 
-use crate::cache::{Cache, Readiness as CacheReadiness, SpanOutcome, SpanReport, SpanState};
+use crate::cache::{
+    Cache, Readiness as CacheReadiness, SpanOutcome, SpanReport, SpanState, SpanStatus,
+};
 use crate::mgmt::admin::Readiness;
 use crate::mgmt::life::Life;
 use std::path::PathBuf;
@@ -24,20 +26,33 @@ fn still_read(spans: &[PathBuf]) -> String {
 }
 
 fn without_span(cache: &Cache) -> Vec<String> {
-    let nothing = "no configured span is usable; nothing is cached".to_owned();
-    let states = cache.status().spans.into_iter().map(|span| span.state);
-    [nothing]
+    let status = cache.status();
+    let refused = status.spans.into_iter().filter_map(why_unused);
+    [nothing_stored(status.ram.objects)]
         .into_iter()
-        .chain(states.filter_map(refusal))
+        .chain(refused)
         .collect()
 }
 
-fn refusal(state: SpanState) -> Option<String> {
-    match state {
+/// What holds while no span is usable and RAM holds that many objects, which
+/// came there while one was.
+fn nothing_stored(ram_objects: u64) -> String {
+    let nothing = "no configured span is usable; nothing is stored";
+    match ram_objects {
+        0 => format!("{nothing}, and every request goes to its origin"),
+        1 => format!("{nothing}, and 1 object is left, in the RAM cache"),
+        more => format!("{nothing}, and {more} objects are left, in the RAM cache"),
+    }
+}
+
+fn why_unused(span: SpanStatus) -> Option<String> {
+    let path = span.path.display();
+    match span.state {
         SpanState::Refused(why) => Some(why),
-        SpanState::Loading | SpanState::Online | SpanState::Suspect | SpanState::Offline { .. } => {
-            None
-        }
+        SpanState::Offline { errors } => Some(format!(
+            "{path} is offline (I/O errors: {errors}): traffic_ctl storage online {path}"
+        )),
+        SpanState::Loading | SpanState::Online | SpanState::Suspect => None,
     }
 }
 
@@ -67,4 +82,16 @@ pub(super) fn refused(reports: &[SpanReport]) -> Vec<String> {
             SpanOutcome::Used { .. } => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_span_it_is_said_what_is_left() {
+        assert!(nothing_stored(0).ends_with("every request goes to its origin"));
+        assert!(nothing_stored(1).ends_with("1 object is left, in the RAM cache"));
+        assert!(nothing_stored(7).ends_with("7 objects are left, in the RAM cache"));
+    }
 }
