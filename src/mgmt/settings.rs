@@ -221,10 +221,15 @@ impl Settings {
         (loaded, found)
     }
 
-    /// What a start would say of the paths of the spans; see [`verify::spans`].
+    /// What a start would say of the spans; see [`verify::spans`].
     #[must_use]
-    pub fn verify_spans(&self, loaded: &Loaded, was_root: bool) -> Vec<ConfigError> {
-        verify::spans(&self.source, loaded, was_root)
+    pub fn verify_spans(
+        &self,
+        loaded: &Loaded,
+        errors: &[ConfigError],
+        was_root: bool,
+    ) -> Vec<ConfigError> {
+        verify::spans(&self.source, loaded, errors, was_root)
     }
 
     /// Sets a record, at once unless it needs a restart; `persist` writes it

@@ -3,18 +3,26 @@
 
 use super::load::{Loaded, Source};
 use crate::config::ConfigError;
+use crate::config::place::Place;
 use crate::config::storage::SpanLine;
 use crate::device::{self, OpenError, OpenRequest};
 use nix::errno::Errno;
 use std::fmt;
 
-/// What a start would say of the paths of the spans, judged without touching
-/// them. After root was given up (`was_root`) rights are not judged: the next
+/// What a start would say of the spans, judged without changing anything, but
+/// for those whose lines are among the `errors` already. After root was given up (`was_root`) rights are not judged: the next
 /// start opens as root.
 #[must_use]
-pub fn spans(source: &Source, loaded: &Loaded, was_root: bool) -> Vec<ConfigError> {
+pub fn spans(
+    source: &Source,
+    loaded: &Loaded,
+    errors: &[ConfigError],
+    was_root: bool,
+) -> Vec<ConfigError> {
     let state = source.path(&*loaded.records.local_state_dir);
-    let refusals = loaded.storage.spans.iter().filter_map(|span| {
+    let spans = loaded.storage.spans.iter();
+    let sound = spans.filter(|span| !errors.iter().any(|error| is_of_line(error, &span.place)));
+    let refusals = sound.filter_map(|span| {
         let request = request(source, span);
         let error = device::check(&request).err()?;
         let by_root = was_root && refused_with(&error, &[Errno::EACCES, Errno::EPERM]);
@@ -23,6 +31,10 @@ pub fn spans(source: &Source, loaded: &Loaded, was_root: bool) -> Vec<ConfigErro
         (!by_root && !made).then(|| span.place.error(&span.path, error.to_string()))
     });
     refusals.collect()
+}
+
+fn is_of_line(error: &ConfigError, place: &Place) -> bool {
+    error.line == place.line && error.file == place.file
 }
 
 fn request(source: &Source, span: &SpanLine) -> OpenRequest {
@@ -106,7 +118,7 @@ mod tests {
             "good 64M\nvar/span 64M\nnone\n\n  /dev/nosuch 64M tier=fast\nremap.config/d/ 64M\n";
         let (_dir, source) = source(text);
         let loaded = load(&source, &Running::new()).unwrap();
-        let found = spans(&source, &loaded, false);
+        let found = spans(&source, &loaded, &[], false);
         let places: Vec<_> = found.iter().map(|e| (e.line, e.column)).collect();
         assert_eq!(places, [(3, 1), (5, 3), (6, 1)]);
         let texts: Vec<_> = found.iter().map(|e| e.what.as_str()).collect();

@@ -92,7 +92,7 @@ pub fn verify(options: &Options) -> Result<Loaded, Findings> {
         Ok((_, warnings)) => found.warnings.extend(warnings),
         Err(more) => found.extend(more),
     }
-    let spans = mgmt::verify::spans(&source, &loaded, false);
+    let spans = mgmt::verify::spans(&source, &loaded, &found.errors, false);
     found.errors.extend(spans);
     found.errors.extend(state_fault(&source, &loaded));
     found.errors.extend(user_fault(options, &loaded));

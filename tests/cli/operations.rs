@@ -132,6 +132,34 @@ fn a_good_span_serves_beside_a_refused_one() {
 }
 
 #[test]
+fn readiness_tells_what_ram_still_holds_once_all_spans_are_offline() {
+    let config = demo("", "one 64M tier=fast\n");
+    let server = config.start();
+    let ready = || crate::support::get(server.admin(), "/readyz", "localhost");
+    get(&server, "/5000/a");
+    assert_eq!(config.ctl(&["storage", "offline", "one"]).ok(), "");
+    assert!(get(&server, "/5000/a").contains("detail=ram"));
+    get(&server, "/5000/b");
+    assert!(!get(&server, "/5000/b").contains("strata; hit"));
+    let answer = ready();
+    for told in [
+        "nothing is stored, and 1 object is left, in the RAM cache",
+        "one is offline (I/O errors: 0): traffic_ctl storage online ",
+    ] {
+        assert!(answer.contains(told), "{answer}");
+    }
+    config
+        .ctl(&["cache", "purge", "http://a.example/5000/a"])
+        .ok();
+    let answer = ready();
+    assert!(
+        answer.contains("every request goes to its origin"),
+        "{answer}"
+    );
+    stop(server);
+}
+
+#[test]
 fn without_a_usable_span_everything_is_proxied_and_nothing_stored() {
     let config = demo("", "foreign\n");
     config.write("foreign", &"#!/bin/sh\n".repeat(4 << 20));

@@ -159,8 +159,12 @@ fn verify_names_spans_that_a_start_would_leave_out_and_all_else_at_once() {
     let config = Config::new("CONFIG proxy.config.local_state_dir STRING remap.config/var\n");
     config.write("remap.config", "mpa\n");
     let spans = "missing\n/dev/nosuch tier=fast\nremap.config/dir/ 64M\nnone/span 64M\nok 64M\n";
-    config.write("storage.config", spans);
+    config.write("storage.config", &format!("{spans}small 31M\nless 64m\n"));
     let error = config.start_fails(&["-C", "verify_config"]);
+    for line in [6, 7] {
+        let place = format!("storage.config:{line}:");
+        assert_eq!(error.matches(&place).count(), 1, "{error}");
+    }
     for (place, what) in [
         ("records.config:4:44: ", "local_state_dir"),
         ("remap.config:1:1: ", "unknown rule type"),

@@ -225,7 +225,6 @@ fn entry(
             (Ok(live), outcome)
         }
         Err(error) => {
-            tracing::error!(path = %path.display(), "span left out: {error}");
             let text = error.to_string();
             (Err(text.clone()), SpanOutcome::Refused(text))
         }

@@ -75,8 +75,10 @@ fn reload_answer(report: &Reloaded) -> Value {
 pub(super) fn verify(control: &Control) -> Result<Value, Fault> {
     let (loaded, mut found) = control.settings.verify();
     let was_root = control.facts.was_root;
-    let spans = control.settings.verify_spans(&loaded, was_root).into_iter();
-    found.warnings.extend(spans.map(left_out));
+    let spans = control
+        .settings
+        .verify_spans(&loaded, &found.errors, was_root);
+    found.warnings.extend(spans.into_iter().map(left_out));
     if !found.is_usable() {
         return Err(refused("a reload would be refused", &found));
     }
