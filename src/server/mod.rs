@@ -4,6 +4,7 @@ mod announce;
 mod cache_options;
 mod gauges;
 pub mod limits;
+mod log_place;
 mod management;
 pub mod options;
 pub mod port_owner;

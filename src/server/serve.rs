@@ -3,6 +3,7 @@
 use super::announce::{self, Announcement, Judge};
 use super::cache_options::live_options;
 use super::gauges;
+use super::log_place::{LogError, log_options};
 use super::management::{Management, ManagementThread};
 use super::privileges::RunAs;
 use super::readiness;
@@ -23,7 +24,7 @@ use crate::mgmt::settings::{self, Settings};
 use crate::mgmt::socket;
 use crate::mgmt::whereabouts;
 use crate::proxy::Shared;
-use crate::proxy::access_log::{AccessLog, LogOptions};
+use crate::proxy::access_log::AccessLog;
 use crate::proxy::fill::{FillLimits, FillTable};
 use crate::proxy::life::{Life as ProxyLife, LifeControl};
 use std::sync::Arc;
@@ -183,10 +184,9 @@ fn is_admin_host(records: &Records, name: &str) -> bool {
 }
 
 fn shared(opened: &Opened, life: ProxyLife) -> Result<Shared, StartError> {
-    let records = &opened.loaded.records;
-    let mut log = LogOptions::from_records(records, opened.state.path().join("log"));
-    log.dir = opened.options.source().path(&log.dir);
-    let log = AccessLog::start(log).map_err(StartError::Log)?;
+    let log = log_options(&opened.options.source(), &opened.loaded);
+    let path = log.path();
+    let log = AccessLog::start(log).map_err(|error| LogError::of(path, &error))?;
     Ok(Shared {
         snapshot: Arc::clone(&opened.snapshot),
         registry: Arc::clone(&opened.registry),

@@ -5,6 +5,7 @@
 
 use super::cache_options::cache_options;
 use super::limits;
+use super::log_place::{self, LOGFILE_DIR, LogError};
 use super::options::Options;
 use super::ports::{self, Bound, PortErrors};
 use super::privileges::{self, PrivilegeError, RunAs};
@@ -58,8 +59,8 @@ pub enum StartError {
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     /// The access log.
-    #[error("access log: {0}")]
-    Log(io::Error),
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// A span that was to be made anew.
     #[error(transparent)]
     Span(#[from] SpanCommandError),
@@ -79,8 +80,8 @@ fn lines(found: &Findings) -> String {
 }
 
 /// Reads and checks the files as a start would, and judges what they name as
-/// far as that touches nothing: the paths of spans, the state directory, the
-/// user to become. Starts nothing.
+/// far as that changes nothing: the spans, by what lies on them, the state
+/// directory, the user to become and where it logs. Starts nothing.
 ///
 /// # Errors
 ///
@@ -96,6 +97,7 @@ pub fn verify(options: &Options) -> Result<Loaded, Findings> {
     found.errors.extend(spans);
     found.errors.extend(state_fault(&source, &loaded));
     found.errors.extend(user_fault(options, &loaded));
+    found.errors.extend(log_fault(options, &loaded));
     found.warnings.extend(unheeded_user(options, &loaded));
     if !found.is_usable() {
         return Err(found);
@@ -110,6 +112,18 @@ fn state_fault(source: &Source, loaded: &Loaded) -> Option<ConfigError> {
     let place = load::place_of(&loaded.running, &loaded.records_file, STATE_DIR);
     let what = format!("proxy.config.local_state_dir: {error}");
     Some(place.error(name, what))
+}
+
+fn log_fault(options: &Options, loaded: &Loaded) -> Option<ConfigError> {
+    let run_as = if options.change_user {
+        RunAs::resolve(&loaded.records.admin_user_id).ok()?
+    } else {
+        RunAs::Unchanged
+    };
+    let error = log_place::fault(&options.source(), loaded, &run_as)?;
+    let place = load::place_of(&loaded.running, &loaded.records_file, LOGFILE_DIR);
+    let dir = loaded.records.log_logfile_dir.as_deref();
+    Some(place.error(dir.unwrap_or_default(), error.to_string()))
 }
 
 fn user_fault(options: &Options, loaded: &Loaded) -> Option<ConfigError> {

@@ -298,6 +298,39 @@ fn root_is_given_up_and_the_state_is_usable_again() {
     not(feature = "devices"),
     ignore = "needs root: cargo test --features devices"
 )]
+fn a_log_that_the_user_to_become_can_t_write_is_told_by_check_and_start() {
+    let config = demo(
+        "CONFIG proxy.config.admin.user_id STRING nobody\n\
+         CONFIG proxy.config.log.logfile_dir STRING logs/x\n",
+        "one 64M tier=fast\n",
+    );
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(config.path(""), open).unwrap();
+    let nobody = nix::unistd::User::from_name("nobody").unwrap().unwrap();
+    let cure = format!("for uid {}: mkdir -p ", nobody.uid);
+    for args in [&["-C", "verify_config"][..], &[]] {
+        let error = config.start_fails(args);
+        for told in [
+            "proxy.config.log.logfile_dir: ",
+            "logs/x/strata.log: EACCES",
+            &cure,
+        ] {
+            assert!(error.contains(told), "{told}: {error}");
+        }
+    }
+    std::fs::create_dir_all(config.path("logs/x")).unwrap();
+    nix::unistd::chown(&config.path("logs/x"), Some(nobody.uid), None).unwrap();
+    let program = env!("CARGO_BIN_EXE_traffic_server");
+    assert_eq!(config.run(program, &["-C", "verify_config"]).code(), 0);
+    stop(config.start());
+    assert!(config.path("logs/x/strata.log").exists());
+}
+
+#[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root: cargo test --features devices"
+)]
 fn who_may_not_use_the_control_socket_is_told_whose_it_is() {
     let config = Config::new("");
     let _server = config.start();

@@ -53,6 +53,12 @@ impl LogOptions {
             enabled: records.log_logging_enabled & 2 != 0,
         }
     }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.dir.join(format!("{}.log", self.format.name()))
+    }
 }
 
 /// The log, shared by all threads.
@@ -73,8 +79,7 @@ impl AccessLog {
         if !options.enabled {
             return Ok(Self::off());
         }
-        let name = format!("{}.log", options.format.name());
-        let (queue, thread) = writer::start(options.dir.join(name), QUEUE)?;
+        let (queue, thread) = writer::start(options.path(), QUEUE)?;
         Ok(Self {
             format: options.format,
             flush: options.flush,
