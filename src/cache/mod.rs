@@ -28,6 +28,7 @@ pub use object::{
     PurgeError,
 };
 pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions};
+pub(crate) use span::{SpanError, check as check_span};
 pub use store::{
     Cache, Copy, ListPart, Listed, ScanPart, SpanCommandError, SpanName, WalkAt, init_span,
 };

@@ -4,6 +4,7 @@
 //! again where the last MiB begins; stripes lie between them. Nothing is
 //! written to a device before it is known to be ours or blank.
 
+mod check;
 mod layout;
 mod signature;
 
@@ -23,6 +24,7 @@ use signature::{Ends, Signature};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use check::check;
 pub(crate) use layout::MIN_SPAN_BYTES;
 
 /// Why a span is left out. Nothing was written to it.

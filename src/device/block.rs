@@ -14,15 +14,27 @@ use std::os::unix::fs::OpenOptionsExt;
 /// # Errors
 /// The system's word, with the cure.
 pub(super) fn open(request: &OpenRequest) -> Result<Handle, OpenError> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(O_DIRECT | O_EXCL)
-        .open(&request.path)
-        .map_err(|error| {
-            let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
-            refused(&request.path, errno, cure(request, errno))
-        })?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(O_DIRECT | O_EXCL);
+    open_with(&options, request)
+}
+
+/// Opens a block device to read it only, beside whoever else may have it.
+///
+/// # Errors
+/// The system's word, with the cure.
+pub(super) fn open_to_read(request: &OpenRequest) -> Result<Handle, OpenError> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(O_DIRECT);
+    open_with(&options, request)
+}
+
+fn open_with(options: &OpenOptions, request: &OpenRequest) -> Result<Handle, OpenError> {
+    let file = options.open(&request.path).map_err(|error| {
+        let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
+        refused(&request.path, errno, cure(request, errno))
+    })?;
     let geometry = geometry(&file, request)
         .map_err(|errno| refused(&request.path, errno, "is it a disk?".into()))?;
     let rotational = ioctl::rotational(&file).ok();

@@ -1,5 +1,5 @@
-//! What an opening would meet, judged without opening, making or changing
-//! anything.
+//! What an opening would meet, judged by paths alone: nothing is opened, made or
+//! changed.
 
 use super::open::{FILE_IN_DIRECTORY, from_io, missing_device, refused, server_user};
 use super::{OpenError, OpenRequest, block, file};
@@ -7,9 +7,10 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, faccessat, geteuid};
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// Judges a path as [`super::open()`] would, for the user in force.
@@ -48,6 +49,34 @@ pub fn check_directory(path: &Path) -> Result<&Path, OpenError> {
         }
     }
     Err(failed(&Errno::ENOENT.into()))
+}
+
+/// What tells one device from another, by whatever names it goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// A block device, by its number.
+    Block(u64),
+    /// A file, by its file system and number there.
+    File(u64, u64),
+    /// A file that is still to be made, by its directory and name.
+    Missing(u64, u64, OsString),
+}
+
+/// The device that an opening of `path` would meet; none where it would make
+/// directories, or fail.
+#[must_use]
+pub fn identity(path: &Path) -> Option<Identity> {
+    let inside = path.is_dir().then(|| path.join(FILE_IN_DIRECTORY));
+    let path = inside.as_deref().unwrap_or(path);
+    match std::fs::metadata(path) {
+        Ok(found) if found.file_type().is_block_device() => Some(Identity::Block(found.rdev())),
+        Ok(found) => Some(Identity::File(found.dev(), found.ino())),
+        Err(_) => {
+            let dir = std::fs::metadata(path.parent()?).ok()?;
+            let name = path.file_name()?.to_owned();
+            Some(Identity::Missing(dir.dev(), dir.ino(), name))
+        }
+    }
 }
 
 fn inside(request: &OpenRequest) -> OpenRequest {
@@ -139,6 +168,7 @@ fn room(request: &OpenRequest, there: &Path) -> Result<(), OpenError> {
 mod tests {
     use super::super::open::open;
     use super::*;
+    use std::collections::HashSet;
 
     fn request(path: impl AsRef<Path>, size: Option<u64>) -> OpenRequest {
         OpenRequest {
@@ -192,6 +222,33 @@ mod tests {
                 judged == opened || opened.contains("lower SIZE") && text.contains("lower SIZE");
             assert!(same, "{}:\n{judged}\n{opened}", path.display());
         }
+    }
+
+    #[test]
+    fn a_device_is_one_by_whatever_name_it_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["real", "real/sub"] {
+            std::fs::create_dir(at(name)).unwrap();
+        }
+        std::fs::write(at("real/file"), "data").unwrap();
+        std::os::unix::fs::symlink(at("real"), at("link")).unwrap();
+        std::fs::hard_link(at("real/file"), at("other")).unwrap();
+        for (one, same) in [
+            ("real/file", "link/file"),
+            ("real/file", "other"),
+            ("real/new", "link/new"),
+            ("real/sub", "link/sub/"),
+            ("real/sub", "real/sub/cache.db"),
+        ] {
+            let found = identity(&at(one));
+            assert!(found.is_some() && found == identity(&at(same)), "{same}");
+        }
+        let distinct = ["real/file", "real/new", "real/newer", "real/sub", "real"];
+        let found: HashSet<_> = distinct.map(|name| identity(&at(name))).into();
+        assert_eq!(found.len(), distinct.len());
+        assert_eq!(identity(&at("none/deep/")), None);
+        assert_ne!(identity(Path::new("/dev/null")), None);
     }
 
     #[test]

@@ -30,11 +30,32 @@ pub(super) fn open(request: &OpenRequest) -> Result<Handle, OpenError> {
         (true, size) => size,
         (false, _) => None,
     };
-    let (file, direct) = open_direct(&request.path).map_err(|error| failed(request, &error))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o660);
+    let opened = open_direct(&options, &request.path);
+    let (file, direct) = opened.map_err(|error| failed(request, &error))?;
     lock(request, &file)?;
     if let Some(size) = size {
         reserve(request, &file, size)?;
     }
+    let handle = handle(request, file, direct)?;
+    Ok(Handle { created, ..handle })
+}
+
+/// Opens a file that is there to read it only, beside whoever else may have it.
+///
+/// # Errors
+/// The system's word with the cure.
+pub(super) fn open_to_read(request: &OpenRequest) -> Result<Handle, OpenError> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    let opened = open_direct(&options, &request.path);
+    let (file, direct) = opened.map_err(|error| failed(request, &error))?;
+    handle(request, file, direct)
+}
+
+fn handle(request: &OpenRequest, file: File, direct: bool) -> Result<Handle, OpenError> {
     let metadata = file.metadata().map_err(|error| failed(request, &error))?;
     Ok(Handle {
         rotational: rotational(&file),
@@ -44,7 +65,7 @@ pub(super) fn open(request: &OpenRequest) -> Result<Handle, OpenError> {
             sector: if direct { DIRECT_SECTOR } else { 1 },
             physical: request.force_sector.max(DIRECT_SECTOR),
         },
-        created,
+        created: false,
     })
 }
 
@@ -52,10 +73,7 @@ fn needs_room(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.len() == 0) || !path.exists()
 }
 
-fn open_direct(path: &Path) -> io::Result<(File, bool)> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    options.mode(0o660);
+fn open_direct(options: &OpenOptions, path: &Path) -> io::Result<(File, bool)> {
     match options.clone().custom_flags(O_DIRECT).open(path) {
         Ok(file) => Ok((file, true)),
         Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => {

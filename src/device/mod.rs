@@ -26,9 +26,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use backend::{Backend, Choice, Wish, choose};
-pub use check::{check, check_directory};
+pub use check::{Identity, check, check_directory, identity};
 pub use mem::{MemDevice, MemDisk};
-pub use open::{DeviceKind, OpenRequest, OpenedDevice, open};
+pub use open::{DeviceKind, OpenRequest, OpenedDevice, open, open_to_read};
 pub use pool::PoolDevice;
 pub use read_only::{ReadOnlyDevice, open_read_only};
 pub use ring::drive_reads;

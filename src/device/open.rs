@@ -94,10 +94,51 @@ pub fn open(request: &OpenRequest) -> Result<OpenedDevice, OpenError> {
         DeviceKind::Block => block::open(&request)?,
         DeviceKind::File => file::open(&request)?,
     };
+    let opened = served(kind, handle, request)?;
+    #[cfg(feature = "faults")]
+    let opened = OpenedDevice {
+        device: super::faults::wrap(opened.device, &opened.path),
+        ..opened
+    };
+    Ok(opened)
+}
+
+/// Opens a path to read what lies there, as [`open`] would find it: nothing is
+/// made, written or locked, and a device in use is no fault. None where there
+/// is nothing yet: no file, or an empty one.
+///
+/// # Errors
+/// Each names the path, the reason and the cure.
+pub fn open_to_read(request: &OpenRequest) -> Result<Option<OpenedDevice>, OpenError> {
+    let mut request = OpenRequest {
+        backend: Backend::Threads,
+        threads: 1,
+        ..request.clone()
+    };
+    if request.path.is_dir() {
+        request.path.push(FILE_IN_DIRECTORY);
+    }
+    let Ok(found) = std::fs::metadata(&request.path) else {
+        return Ok(None);
+    };
+    if found.is_file() && found.len() == 0 {
+        return Ok(None);
+    }
+    let kind = kind(&request.path)?;
+    let handle = match kind {
+        DeviceKind::Block => block::open_to_read(&request)?,
+        DeviceKind::File => file::open_to_read(&request)?,
+    };
+    served(kind, handle, request).map(Some)
+}
+
+fn served(
+    kind: DeviceKind,
+    handle: Handle,
+    request: OpenRequest,
+) -> Result<OpenedDevice, OpenError> {
     let device = serve(handle.file, handle.geometry, &request)
         .map_err(|error| from_io(&request.path, &error, "the system gives no thread"))?;
-    #[cfg(feature = "faults")]
-    let device = super::faults::wrap(device, &request.path);
     Ok(OpenedDevice {
         device,
         kind,

@@ -1,12 +1,14 @@
-//! What a check of the files tells besides their errors: whether the paths of
+//! What a check of the files tells besides their errors: whether the spans of
 //! storage.config can be used, and how much was read.
 
 use super::load::{Loaded, Source};
+use crate::cache::{self, SpanError, SpanOptions};
 use crate::config::ConfigError;
 use crate::config::place::Place;
 use crate::config::storage::SpanLine;
-use crate::device::{self, OpenError, OpenRequest};
+use crate::device::{self, Identity, OpenError};
 use nix::errno::Errno;
+use std::collections::HashMap;
 use std::fmt;
 
 /// What a start would say of the spans, judged without changing anything, but
@@ -20,32 +22,58 @@ pub fn spans(
     was_root: bool,
 ) -> Vec<ConfigError> {
     let state = source.path(&*loaded.records.local_state_dir);
-    let spans = loaded.storage.spans.iter();
-    let sound = spans.filter(|span| !errors.iter().any(|error| is_of_line(error, &span.place)));
-    let refusals = sound.filter_map(|span| {
-        let request = request(source, span);
-        let error = device::check(&request).err()?;
-        let by_root = was_root && refused_with(&error, &[Errno::EACCES, Errno::EPERM]);
+    let lines = &loaded.storage.spans;
+    let sound = |span: &&SpanLine| !errors.iter().any(|error| is_of_line(error, &span.place));
+    let mut found: Vec<_> = doubles(source, lines).collect();
+    for span in lines.iter().filter(sound) {
+        let options = options(source, span);
+        let refusal = cache::check_span(&options).err();
         // The start makes the state directory before it opens the spans.
-        let made = request.path.parent() == Some(&state) && refused_with(&error, &[Errno::ENOENT]);
-        (!by_root && !made).then(|| span.place.error(&span.path, error.to_string()))
-    });
-    refusals.collect()
+        let is_in_state = options.path.parent() == Some(&state);
+        let excused = |error: &SpanError| {
+            was_root && refused_with(error, &[Errno::EACCES, Errno::EPERM])
+                || is_in_state && refused_with(error, &[Errno::ENOENT])
+        };
+        let refusal = refusal.filter(|error| !excused(error));
+        found.extend(refusal.map(|error| span.place.error(&span.path, error.to_string())));
+    }
+    found
+}
+
+/// Lines that name a device which a line above them has, by another name.
+fn doubles<'s>(source: &Source, lines: &'s [SpanLine]) -> impl Iterator<Item = ConfigError> + 's {
+    let mut known: HashMap<Identity, &SpanLine> = HashMap::new();
+    let named = lines
+        .iter()
+        .filter_map(|span| Some((span, device::identity(&source.path(&span.path))?)));
+    let named: Vec<_> = named.collect();
+    named.into_iter().filter_map(move |(span, identity)| {
+        let first = *known.entry(identity).or_insert(span);
+        (first.path != span.path).then(|| double(span, first))
+    })
+}
+
+fn double(span: &SpanLine, first: &SpanLine) -> ConfigError {
+    let Place { file, line, .. } = &first.place;
+    let what = format!("the same device as {} in line {line} of {file}", first.path);
+    let mut error = span.place.error(&span.path, what);
+    error.help = Some("each span has one line".to_owned());
+    error
 }
 
 fn is_of_line(error: &ConfigError, place: &Place) -> bool {
     error.line == place.line && error.file == place.file
 }
 
-fn request(source: &Source, span: &SpanLine) -> OpenRequest {
-    OpenRequest {
+fn options(source: &Source, span: &SpanLine) -> SpanOptions {
+    SpanOptions {
         size: span.size,
-        ..OpenRequest::at(&source.path(&span.path))
+        ..SpanOptions::at(source.path(&span.path))
     }
 }
 
-fn refused_with(error: &OpenError, any: &[Errno]) -> bool {
-    matches!(error, OpenError::Refused { errno, .. } if any.contains(errno))
+fn refused_with(error: &SpanError, any: &[Errno]) -> bool {
+    matches!(error, SpanError::Open(OpenError::Refused { errno, .. }) if any.contains(errno))
 }
 
 /// How much was read; its text is one line for an operator.
@@ -125,6 +153,41 @@ mod tests {
         assert!(texts[0].contains("SIZE"), "{texts:?}");
         assert!(texts[1].contains("no such device"), "{texts:?}");
         assert!(texts[2].contains("ENOTDIR"), "{texts:?}");
+    }
+
+    #[test]
+    fn a_span_is_judged_by_what_lies_there_and_by_its_other_names() {
+        let (dir, source) = source("text\nfs\nlink\nnew 64M\nsub/../new 64M\n");
+        let write = |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes);
+        let mut image = vec![0; 33 << 20];
+        image[1080..1082].copy_from_slice(b"\x53\xef");
+        write("fs", &image).unwrap();
+        write("text", b"notes").unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        std::os::unix::fs::symlink("fs", dir.path().join("link")).unwrap();
+        let loaded = load(&source, &Running::new()).unwrap();
+        let mut found = spans(&source, &loaded, &[], false);
+        found.sort_by_key(|error| error.line);
+        let texts: Vec<_> = found.iter().map(|e| (e.line, e.what.as_str())).collect();
+        assert!(
+            texts[0].0 == 1 && texts[0].1.contains("a span needs"),
+            "{texts:?}"
+        );
+        assert!(
+            texts[1].0 == 2 && texts[1].1.contains("an ext2 file system"),
+            "{texts:?}"
+        );
+        let doubled: Vec<_> = texts
+            .iter()
+            .filter(|t| t.1.starts_with("the same device"))
+            .collect();
+        assert_eq!(
+            doubled,
+            [
+                &(3, "the same device as fs in line 2 of storage.config"),
+                &(5, "the same device as new in line 4 of storage.config"),
+            ]
+        );
     }
 
     #[test]

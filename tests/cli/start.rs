@@ -181,6 +181,41 @@ fn verify_names_spans_that_a_start_would_leave_out_and_all_else_at_once() {
 }
 
 #[test]
+fn verify_reads_what_lies_at_the_paths_and_says_what_the_start_says() {
+    let config = Config::new("CONFIG proxy.config.http.wait_for_cache INT 3\n");
+    let mut image = vec![0; 33 << 20];
+    image[1080..1082].copy_from_slice(b"\x53\xef");
+    std::fs::write(config.path("image"), &image).unwrap();
+    config.write("notes", &"notes\n".repeat(6 << 20));
+    config.write("small", "notes");
+    std::fs::create_dir(config.path("sub")).unwrap();
+    let spans = "image\nnotes\nsmall\nspan 64M\nsub/../span 64M\n";
+    config.write("storage.config", spans);
+    let verified = config.start_fails(&["-C", "verify_config"]);
+    let started = config.start_fails(&[]);
+    for (line, what) in [
+        (1, "an ext2 file system"),
+        (2, "nothing known here"),
+        (3, "a span needs"),
+    ] {
+        let place = format!("storage.config:{line}:1: ");
+        let told = verified
+            .lines()
+            .find_map(|line| Some(line.split_once(&place)?.1));
+        let told = told.unwrap_or_else(|| panic!("{place}: {verified}"));
+        let (told, _) = told.split_once(" (at ").unwrap();
+        assert!(told.contains(what), "{told}");
+        assert!(started.contains(told), "{told}\n{started}");
+    }
+    let double = "storage.config:5:1: the same device as span in line 4 of storage.config";
+    assert!(verified.contains(double), "{verified}");
+    assert!(started.contains("listed twice"), "{started}");
+    let refused = started.matches("ERROR").count();
+    assert_eq!(refused, 4, "each is told of once: {started}");
+    assert!(std::fs::read(config.path("image")).unwrap() == image);
+}
+
+#[test]
 fn rules_in_files_without_an_effect_are_told_of_by_name() {
     let config = Config::new("");
     config.write(
