@@ -57,7 +57,10 @@ impl ObjectWriter {
             return Err(NotStored::Aborted);
         }
         let pushed = self.take(bytes);
-        self.failed = pushed.is_err();
+        if pushed.is_err() {
+            self.failed = true;
+            self.cache.count_write(pushed);
+        }
         pushed
     }
 
@@ -69,6 +72,10 @@ impl ObjectWriter {
     /// rather than an older version; what is refused for its own sake
     /// (`WrongLength`, `Invalidated`, `Aborted`) changes nothing.
     pub fn commit(mut self) -> Result<(), NotStored> {
+        if self.failed {
+            // Counted already, when it failed.
+            return Err(NotStored::Aborted);
+        }
         let outcome = self.finish();
         self.cache.count_write(outcome);
         if outcome.is_ok() {
@@ -155,9 +162,6 @@ impl ObjectWriter {
     }
 
     fn finish(&mut self) -> Result<(), NotStored> {
-        if self.failed {
-            return Err(NotStored::Aborted);
-        }
         let wrong = self.object.body_len.is_some_and(|said| said != self.len);
         if wrong || (self.object.kind == ObjectKind::Marker && self.len > 0) {
             return Err(NotStored::WrongLength);

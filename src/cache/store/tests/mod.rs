@@ -57,6 +57,23 @@ fn body(hit: &Hit) -> Vec<u8> {
     hit.body.whole().unwrap().concat()
 }
 
+#[test]
+fn a_store_that_is_lost_while_its_body_comes_counts_as_one_failure() {
+    let bench = plain();
+    let short = NewObject {
+        body_len: Some(1),
+        ..object(&key(1), bench.cache.epoch())
+    };
+    let mut writer = bench.cache.writer(short).unwrap();
+    let data = Bytes::from_static(b"too long");
+    assert_eq!(writer.push(&data), Err(NotStored::WrongLength));
+    assert_eq!(bench.registry.get(Metric::CacheWriteFailure), 1);
+    assert_eq!(writer.push(&data), Err(NotStored::Aborted));
+    assert_eq!(writer.commit(), Err(NotStored::Aborted));
+    assert_eq!(bench.registry.get(Metric::CacheWriteFailure), 1);
+    assert_eq!(bench.registry.get(Metric::CacheWriteActive), 0);
+}
+
 #[tokio::test]
 async fn a_stored_object_is_a_ram_hit_counted_once() {
     let bench = plain();
