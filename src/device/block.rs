@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Opens a block device for itself alone: the kernel refuses one that is
-/// mounted, or part of a volume group or an array.
+/// mounted, or part of a volume group or an array, or has a partition that is.
 ///
 /// # Errors
 /// The system's word, with the cure.
@@ -64,8 +64,8 @@ pub(super) fn cure(request: &OpenRequest, errno: Errno) -> String {
     let path = request.path.display();
     if errno == Errno::EBUSY {
         return format!(
-            "it is mounted, part of a volume group, or listed twice: unmount it, \
-             or take {path} out of storage.config"
+            "it, or a partition of it, is mounted, swapped to, part of a volume group \
+             or an array, or listed twice: unmount it, or take {path} out of storage.config"
         );
     }
     if matches!(errno, Errno::EACCES | Errno::EPERM) {

@@ -85,7 +85,7 @@ impl Announcement {
 
     fn log_ready(&self) {
         let status = self.cache.status();
-        let spans = status.spans.iter().filter(|span| span.tier.is_some());
+        let spans = status.spans.iter().filter(|span| span.state.is_in_use());
         tracing::info!(
             ports = ?self.ports,
             admin = self.admin.map(display),

@@ -90,6 +90,12 @@ impl Site {
         command.args(args).uid(uid).gid(uid).output().unwrap()
     }
 
+    /// Runs the server's program to its end.
+    pub(crate) fn server(&self, args: &[&str]) -> Output {
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
+        command.args(args).output().unwrap()
+    }
+
     /// SIGTERM, and the exit status.
     pub(crate) fn stop(&mut self) -> ExitStatus {
         let process = self.process.take().unwrap();
@@ -118,10 +124,15 @@ impl Site {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs `traffic_ctl` on this site.
+    pub(crate) fn ctl(&self, args: &[&str]) -> Output {
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_ctl"));
+        command.args(args).output().unwrap()
+    }
+
     /// Runs `traffic_ctl`, which must succeed.
     pub(crate) fn ctl_ok(&self, args: &[&str]) -> String {
-        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_ctl"));
-        let output = command.args(args).output().unwrap();
+        let output = self.ctl(args);
         assert!(output.status.success(), "traffic_ctl {args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }

@@ -76,6 +76,19 @@ fn the_ready_line_comes_with_readiness_and_in_plain_words() {
 }
 
 #[test]
+fn the_ready_line_counts_the_spans_in_use_and_the_configured_ones() {
+    let config = Config::new("");
+    config.write("foreign", &"#!/bin/sh\n".repeat(4 << 20));
+    config.write(
+        "storage.config",
+        "a 64M tier=fast\nforeign tier=fast\nb 64M\n",
+    );
+    let server = config.start();
+    let line = server.readiness();
+    assert!(line.contains(" spans=2 spans_configured=3 "), "{line}");
+}
+
+#[test]
 fn wait_for_cache_refuses_a_start_without_spans() {
     for wanted in [2, 3] {
         let config = Config::new(&format!(

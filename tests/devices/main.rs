@@ -6,6 +6,10 @@
 )]
 
 mod backends;
+#[expect(
+    dead_code,
+    reason = "the tests of the whole product use the rest of it"
+)]
 #[path = "../support/loop_device.rs"]
 mod loop_device;
 

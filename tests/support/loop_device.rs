@@ -23,6 +23,28 @@ impl LoopDevice {
         }
     }
 
+    /// Such a device under a GPT, which divides it into two partitions of
+    /// `bytes` each.
+    pub(crate) fn in_two(bytes: u64) -> Self {
+        // The table and its copy take less than a MiB each.
+        let device = Self::zeroed(2 * bytes + (2 << 20));
+        let table = device.dir.as_ref().unwrap().path().join("table");
+        let half = bytes / 512;
+        std::fs::write(&table, format!("label: gpt\n,{half}\n,{half}\n")).unwrap();
+        run(Command::new("sfdisk")
+            .args(["--quiet", "--no-reread", "--no-tell-kernel"])
+            .arg(&device.path)
+            .stdin(File::open(&table).unwrap()));
+        // Not every kernel reads such tables itself.
+        run(Command::new("partx").arg("--update").arg(&device.path));
+        device
+    }
+
+    /// One of its partitions, from 1.
+    pub(crate) fn partition(&self, number: u32) -> PathBuf {
+        PathBuf::from(format!("{}p{number}", self.path.display()))
+    }
+
     /// Where the device is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -35,7 +57,7 @@ impl LoopDevice {
 
     /// Makes an ext4 file system on it.
     pub(crate) fn make_ext4(&self) {
-        run(Command::new("mkfs.ext4").arg("-q").arg(&self.path));
+        make_ext4(&self.path);
     }
 
     /// Makes swap space of it.
@@ -45,9 +67,7 @@ impl LoopDevice {
 
     /// Mounts it until the mount is dropped.
     pub(crate) fn mounted(&self) -> Mount {
-        let dir = tempfile::tempdir().unwrap();
-        run(Command::new("mount").arg(&self.path).arg(dir.path()));
-        Mount(dir)
+        Mount::of(&self.path)
     }
 
     /// Gives the device up for another one, of another number, over the same
@@ -73,6 +93,13 @@ impl Drop for LoopDevice {
 pub(crate) struct Mount(TempDir);
 
 impl Mount {
+    /// Mounts a device.
+    pub(crate) fn of(device: &Path) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        run(Command::new("mount").arg(device).arg(dir.path()));
+        Self(dir)
+    }
+
     /// A file on it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
@@ -87,6 +114,11 @@ impl Drop for Mount {
     }
 }
 
+/// Makes an ext4 file system on a device.
+pub(crate) fn make_ext4(device: &Path) {
+    run(Command::new("mkfs.ext4").arg("-q").arg(device));
+}
+
 fn backing_of(dir: &TempDir) -> PathBuf {
     dir.path().join("backing.img")
 }
@@ -94,7 +126,7 @@ fn backing_of(dir: &TempDir) -> PathBuf {
 /// The next free loop device, now over `backing`.
 fn attached(backing: &Path) -> PathBuf {
     let mut losetup = Command::new("losetup");
-    losetup.args(["--find", "--show", "--direct-io=on"]);
+    losetup.args(["--find", "--show", "--direct-io=on", "--partscan"]);
     PathBuf::from(run(losetup.arg(backing)).trim())
 }
 
