@@ -62,14 +62,22 @@ pub(crate) struct Subject {
 #[derive(Debug)]
 pub(crate) struct Rules {
     epoch: AtomicU64,
+    /// The epoch of the newest purge that is finished, and so forgotten.
+    retired: AtomicU64,
     table: RwLock<Table>,
 }
 
 impl Rules {
-    /// Rules at `epoch`, with those that an earlier run left unfinished.
-    pub(crate) fn new(epoch: u64, unfinished: &[(u128, u64)], clears: Clears) -> Self {
+    /// Rules at `epoch`, with those that earlier runs left unfinished; the
+    /// newest that these finished was of epoch `retired`.
+    pub(crate) fn new(
+        (epoch, retired): (u64, u64),
+        unfinished: &[(u128, u64)],
+        clears: Clears,
+    ) -> Self {
         Self {
             epoch: AtomicU64::new(epoch),
+            retired: AtomicU64::new(retired),
             table: RwLock::new(Table {
                 by_key: unfinished.iter().copied().collect(),
                 order: unfinished.iter().copied().collect(),
@@ -107,6 +115,17 @@ impl Rules {
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         table.clears.add(volume, epoch);
         epoch
+    }
+
+    /// Notes that the purge of `epoch` is written on every stripe in use.
+    pub(crate) fn retire(&self, epoch: u64) {
+        self.retired.fetch_max(epoch, Ordering::SeqCst);
+    }
+
+    /// Whether a copy that missed what happened may be one that was purged
+    /// meanwhile: which keys a finished purge hit nobody knows any more.
+    pub(crate) fn may_have_killed(&self, copy: &Subject) -> bool {
+        copy.epoch < self.retired.load(Ordering::SeqCst)
     }
 
     /// Whether a copy is dead.
@@ -156,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_rule_kills_what_began_before_it_under_its_key_only() {
-        let rules = Rules::new(7, &[], Clears::default());
+        let rules = Rules::new((7, 0), &[], Clears::default());
         let before = rules.epoch();
         rules.add(1);
         assert!(rules.kills_fill(&subject(1, before)));
@@ -167,14 +186,25 @@ mod tests {
 
     #[test]
     fn rules_of_an_earlier_run_hold() {
-        let rules = Rules::new(7, &[(1, 6)], Clears::default());
+        let rules = Rules::new((7, 0), &[(1, 6)], Clears::default());
         assert!(rules.kills_fill(&subject(1, 5)));
         assert!(!rules.kills_fill(&subject(1, 6)));
     }
 
     #[test]
+    fn what_missed_a_finished_purge_may_have_been_its_aim_if_it_is_older() {
+        let rules = Rules::new((9, 6), &[], Clears::default());
+        assert!(rules.may_have_killed(&subject(1, 5)));
+        assert!(!rules.may_have_killed(&subject(1, 6)));
+        rules.retire(8);
+        rules.retire(7);
+        assert!(rules.may_have_killed(&subject(1, 7)));
+        assert!(!rules.may_have_killed(&subject(1, 8)));
+    }
+
+    #[test]
     fn a_fill_older_than_a_forgotten_rule_is_refused_under_any_key() {
-        let rules = Rules::new(0, &[], Clears::default());
+        let rules = Rules::new((0, 0), &[], Clears::default());
         let before = rules.epoch();
         rules.add(0);
         let between = rules.epoch();
@@ -189,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_clear_kills_what_is_older_in_its_volume_or_in_all() {
-        let rules = Rules::new(7, &[], Clears::default());
+        let rules = Rules::new((7, 0), &[], Clears::default());
         let in_volume = |volume, epoch| Subject {
             volume,
             ..subject(1, epoch)

@@ -1,7 +1,7 @@
 //! The small durable state: who we are, epochs, purges that are not finished.
 //!
 //! It lies in sled under the state directory. Losing it never lets an old
-//! object come back: stripes that know another instance are suspect.
+//! object come back: what stripes hold that know another instance is dead.
 
 use super::rules::Clears;
 use crate::base::prng::system_u128;
@@ -10,12 +10,15 @@ use std::time::Duration;
 
 /// Epochs that are reserved at a time, so that taking one writes nothing.
 const EPOCHS_AHEAD: u64 = 1 << 20;
+/// Epochs between two seconds of the time of day.
+const EPOCHS_A_SECOND: u64 = 1 << 21;
 /// Bytes that sled may keep in memory.
 const SLED_CACHE: u64 = 4 << 20;
 
 const INSTANCE: &str = "instance";
 const RUN: &str = "run";
 const EPOCH: &str = "epoch";
+const RETIRED: &str = "retired";
 
 /// Why the state can't be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -43,16 +46,19 @@ pub(crate) struct State {
     pub(crate) run: u64,
     /// All epochs handed out by earlier runs are below or at this one.
     pub(crate) epoch: u64,
+    /// The epoch of the newest purge that earlier runs finished and forgot.
+    pub(crate) retired: u64,
 }
 
 impl State {
     /// Opens the state in `dir`, or one that lives only as long as this
-    /// process, and counts this start. One that begins now begins at the
-    /// epoch `first`, which must be above those of a state that was lost.
+    /// process, and counts this start. One that begins now counts epochs and
+    /// runs from the time of day, `seconds`, so that both are above those of a
+    /// state that was lost: of a second's epochs a start takes less than all.
     ///
     /// # Errors
     /// When it is damaged, locked, or the directory can't be written.
-    pub(crate) fn open(dir: Option<&Path>, first: u64) -> Result<Self, StateError> {
+    pub(crate) fn open(dir: Option<&Path>, seconds: u64) -> Result<Self, StateError> {
         let config = sled::Config::new().cache_capacity(SLED_CACHE);
         let config = match dir {
             Some(dir) => config.path(dir.join("cache-state")),
@@ -63,8 +69,10 @@ impl State {
             Some(known) => known,
             None => system_u128(),
         };
-        let run = small(number(&db, RUN)?) + 1;
-        let epoch = number(&db, EPOCH)?.map_or(first, |known| small(Some(known)));
+        let run = number(&db, RUN)?.map_or(seconds, small) + 1;
+        let first = seconds.saturating_mul(EPOCHS_A_SECOND);
+        let epoch = number(&db, EPOCH)?.map_or(first, small);
+        let retired = number(&db, RETIRED)?.map_or(0, small);
         put(&db, INSTANCE, instance)?;
         put(&db, RUN, u128::from(run))?;
         put(&db, EPOCH, u128::from(epoch + EPOCHS_AHEAD))?;
@@ -77,6 +85,7 @@ impl State {
             instance,
             run,
             epoch,
+            retired,
         })
     }
 
@@ -85,7 +94,7 @@ impl State {
     /// # Errors
     /// When it can't be made durable.
     pub(crate) fn reserve_epochs(&self, epoch: u64) -> Result<(), StateError> {
-        let reserved = small(number(&self.db, EPOCH)?);
+        let reserved = number(&self.db, EPOCH)?.map_or(0, small);
         if epoch + EPOCHS_AHEAD / 2 > reserved {
             put(&self.db, EPOCH, u128::from(epoch + EPOCHS_AHEAD))?;
             self.db.flush()?;
@@ -106,11 +115,14 @@ impl State {
     }
 
     /// Forgets a purge whose entries are gone for good, unless a newer one of
-    /// the same key has come.
+    /// the same key has come. That there was one is remembered: a stripe that
+    /// is away may hold what it hit.
     ///
     /// # Errors
     /// When the state can't be written.
     pub(crate) fn end_purge(&self, key: u128, epoch: u64) -> Result<(), StateError> {
+        let retired = number(&self.db, RETIRED)?.map_or(0, small);
+        put(&self.db, RETIRED, u128::from(retired.max(epoch)))?;
         let (key, epoch) = (key.to_le_bytes(), epoch.to_le_bytes());
         // A newer purge of the key stays: it is no error that this one lost.
         drop(
@@ -224,8 +236,8 @@ fn put(db: &sled::Db, name: &str, value: u128) -> Result<(), StateError> {
     Ok(())
 }
 
-fn small(number: Option<u128>) -> u64 {
-    number.map_or(0, |number| u64::try_from(number).unwrap_or(u64::MAX / 2))
+fn small(number: u128) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX / 2)
 }
 
 #[cfg(test)]
@@ -276,6 +288,7 @@ mod tests {
         drop(state);
         let again = State::open(Some(dir.path()), 0).unwrap();
         assert_eq!(again.unfinished_purges().unwrap(), vec![(1, 12)]);
+        assert_eq!(again.retired, 11);
     }
 
     #[test]
@@ -291,13 +304,16 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_begins_anew_begins_above_the_epochs_of_one_that_was_lost() {
+    fn a_state_that_begins_anew_begins_above_the_epochs_and_runs_of_one_that_was_lost() {
         let dir = tempfile::tempdir().unwrap();
         let state = State::open(Some(dir.path()), 70).unwrap();
-        assert_eq!(state.epoch, 70);
+        assert_eq!((state.epoch, state.run), (70 * EPOCHS_A_SECOND, 71));
         drop(state);
         let again = State::open(Some(dir.path()), 5_000_000_000).unwrap();
-        assert_eq!(again.epoch, 70 + EPOCHS_AHEAD);
+        let epoch = 70 * EPOCHS_A_SECOND + EPOCHS_AHEAD;
+        assert_eq!((again.epoch, again.run), (epoch, 72));
+        let anew = State::open(None, 71).unwrap();
+        assert!(anew.epoch >= epoch && anew.run >= 72);
     }
 
     #[test]

@@ -220,6 +220,7 @@ impl Cache {
             options: &self.options,
             live: **self.live.load(),
             state: &self.state,
+            epoch: self.rules.epoch(),
             clock: &self.clock,
             counters: &self.counters,
         };

@@ -70,7 +70,9 @@ impl Cache {
             Some((stored, suspect))
         };
         let (mut stored, suspect) = stripe.find(key.hash(), accept).await?;
-        if self.rules.kills(&stored.subject()) {
+        let subject = stored.subject();
+        let missed = suspect && self.rules.may_have_killed(&subject);
+        if missed || self.rules.kills(&subject) {
             if let Some(home) = &stored.home {
                 stripe.free_entry(key.hash(), home.entry);
             }

@@ -33,8 +33,6 @@ const RAM_LEAST: u64 = 32 * MIB;
 const SLOT_BYTES: u64 = 8;
 /// The largest fragment: two and their heads fit the aggregation buffer.
 const FRAGMENT_MAX: u32 = 1_792 << 10;
-/// Epochs between two seconds of the time of day.
-const EPOCHS_A_SECOND: u64 = 1 << 21;
 /// Bytes of the aggregation buffer, which wait beside the backlog.
 const BUFFER_BYTES: u64 = 4 * MIB;
 
@@ -61,6 +59,8 @@ pub(super) struct Shared<'a> {
     pub(super) options: &'a CacheOptions,
     pub(super) live: LiveOptions,
     pub(super) state: &'a State,
+    /// The epoch of now.
+    pub(super) epoch: u64,
     pub(super) clock: &'a Arc<dyn Clock>,
     pub(super) counters: &'a Arc<Counters>,
 }
@@ -108,7 +108,7 @@ pub(super) fn open_over(
     clock: Arc<dyn Clock>,
     registry: &Registry,
 ) -> (Arc<Cache>, Vec<SpanReport>) {
-    let state = thread::open_state(options.state_dir.as_deref(), first_epoch(&*clock));
+    let state = thread::open_state(options.state_dir.as_deref(), clock.wall().as_secs());
     let unfinished = state.unfinished_purges().unwrap_or_default();
     let clears = cleared(&state);
     let counters = Arc::new(Counters::new(registry));
@@ -116,6 +116,7 @@ pub(super) fn open_over(
         options: &options,
         live: options.live(),
         state: &state,
+        epoch: state.epoch,
         clock: &clock,
         counters: &counters,
     };
@@ -128,7 +129,7 @@ pub(super) fn open_over(
     let cache = Arc::new_cyclic(|me| Cache {
         me: me.clone(),
         ram: RamCache::new(ram_size, &options.ram),
-        rules: Rules::new(state.epoch, &unfinished, clears),
+        rules: Rules::new((state.epoch, state.retired), &unfinished, clears),
         slots: Slots::new(),
         thread: CacheThread::start(me.clone(), state.clone(), &unfinished),
         deferred: DeferredHeads::default(),
@@ -144,13 +145,6 @@ pub(super) fn open_over(
     });
     cache.publish();
     (cache, reports)
-}
-
-/// Where epochs begin when the state is new: by the time of day, so that they
-/// are above all that was handed out by a state that was lost, of which a
-/// start takes less than a second's.
-fn first_epoch(clock: &dyn Clock) -> u64 {
-    clock.wall().as_secs().saturating_mul(EPOCHS_A_SECOND)
 }
 
 /// What was cleared; everything, if that can't be read any more.
@@ -272,7 +266,7 @@ fn seed(shared: &Shared<'_>, span: &Span, slot: &StripeSlot, last_run: u64) -> S
             volume: slot.volume,
             instance: shared.state.instance,
             run: shared.state.run,
-            epoch: shared.state.epoch,
+            epoch: shared.epoch,
         },
         last_run,
         options: StripeOptions {

@@ -237,11 +237,12 @@ impl Work {
         self.unfinished.retain(|unfinished| {
             let waits = unfinished.waits.as_ref();
             let done = waits.is_some_and(|waits| waits.iter().all(Written::is_done));
-            if done
-                && unfinished.durable
-                && let Err(error) = state.end_purge(unfinished.key, unfinished.epoch)
-            {
-                tracing::error!(%error, "a finished purge could not be forgotten");
+            if done && unfinished.durable {
+                cache.rules.retire(unfinished.epoch);
+                let forgotten = state.end_purge(unfinished.key, unfinished.epoch);
+                if let Err(error) = forgotten {
+                    tracing::error!(%error, "a finished purge could not be forgotten");
+                }
             }
             !done
         });
@@ -249,9 +250,10 @@ impl Work {
 }
 
 /// The durable state in `dir`. When it can't be opened the cache runs on one
-/// that is forgotten at the end: what lies on the spans is suspect then.
-pub(super) fn open_state(dir: Option<&Path>, first_epoch: u64) -> State {
-    match State::open(dir, first_epoch) {
+/// that is forgotten at the end: what lies on the spans is dead then. `seconds`
+/// is the time of day.
+pub(super) fn open_state(dir: Option<&Path>, seconds: u64) -> State {
+    match State::open(dir, seconds) {
         Ok(state) => {
             let (instance, run) = (state.instance, state.run);
             tracing::info!(%run, instance = %format_args!("{instance:032x}"), "cache state");
@@ -259,8 +261,8 @@ pub(super) fn open_state(dir: Option<&Path>, first_epoch: u64) -> State {
         }
         Err(error) => {
             tracing::error!(%error, "the cache's state can't be opened: \
-                purges are not durable, and what the spans hold is revalidated");
-            let temporary = State::open(None, first_epoch);
+                purges are not durable, and nothing that the spans hold is used");
+            let temporary = State::open(None, seconds);
             temporary.expect("sled needs only a temporary directory here")
         }
     }

@@ -67,6 +67,9 @@ impl LiveStripe {
         match self.read_back(seed) {
             Ok((stripe, report)) => {
                 self.log_read(&report);
+                if report.dead {
+                    self.log_dead();
+                }
                 if report.bad_pages > 0 {
                     // One block of the page table may have cost them all.
                     self.note_damage();
@@ -89,6 +92,13 @@ impl LiveStripe {
             rows = report.rows,
             bytes_read = report.bytes_read,
             "stripe read"
+        );
+    }
+
+    fn log_dead(&self) {
+        tracing::warn!(
+            path = %self.path().display(),
+            "nothing that this span held is used: the state folder              (proxy.config.local_state_dir) was lost, is an older copy, or is              another installation's, and what was purged is not known any more"
         );
     }
 

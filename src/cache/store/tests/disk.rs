@@ -318,7 +318,9 @@ async fn a_span_and_its_stripes_say_whether_they_are_believed_or_away() {
     store(&first.cache, &key(1), b"body").unwrap();
     first.cache.shutdown().await;
     first.kill();
-    machine.state = tempfile::tempdir().unwrap();
+    let disks = std::mem::take(&mut machine.disks);
+    machine.start().await.kill();
+    machine.disks = disks;
     let second = machine.start().await;
     assert_eq!(state(&second), SpanState::Suspect);
     assert!(second.registry.get(Metric::CacheDirentriesUsed) > 0);
@@ -327,7 +329,7 @@ async fn a_span_and_its_stripes_say_whether_they_are_believed_or_away() {
 }
 
 #[tokio::test]
-async fn a_lost_state_directory_makes_everything_suspect_until_a_refresh() {
+async fn what_a_lost_state_directory_knew_is_dead_for_good() {
     let mut machine = Machine::with(&[SpanTier::Capacity]);
     let first = machine.start().await;
     store(&first.cache, &key(1), b"body").unwrap();
@@ -335,13 +337,82 @@ async fn a_lost_state_directory_makes_everything_suspect_until_a_refresh() {
     first.kill();
     machine.state = tempfile::tempdir().unwrap();
     let second = machine.start().await;
-    let hit = second.cache.read(&key(1)).await.unwrap();
-    assert!(hit.suspect);
-    second
-        .cache
-        .refresh(&hit.copy, &key(1), Bytes::from_static(b"new"))
-        .unwrap();
-    assert!(!second.cache.read(&key(1)).await.unwrap().suspect);
+    assert_eq!(second.cache.read(&key(1)).await.unwrap_err(), Miss::Absent);
+    store(&second.cache, &key(2), b"new").unwrap();
+    second.cache.sync().await;
+    second.kill();
+    let third = machine.start().await;
+    assert_eq!(third.cache.read(&key(1)).await.unwrap_err(), Miss::Absent);
+    assert!(!third.cache.read(&key(2)).await.unwrap().suspect);
+}
+
+#[tokio::test]
+async fn an_older_copy_of_the_state_directory_is_a_lost_one() {
+    let mut machine = Machine::with(&[SpanTier::Capacity]);
+    let first = machine.start().await;
+    store(&first.cache, &key(1), b"body").unwrap();
+    first.cache.shutdown().await;
+    first.kill();
+    let older = copy_of(&machine.state);
+    let second = machine.start().await;
+    assert!(second.cache.purge(&key(1)).await.unwrap());
+    store(&second.cache, &key(2), b"body").unwrap();
+    second.cache.shutdown().await;
+    second.kill();
+    machine.state = older;
+    let third = machine.start().await;
+    for n in 1..3 {
+        assert_eq!(third.cache.read(&key(n)).await.unwrap_err(), Miss::Absent);
+    }
+}
+
+fn copy_of(state: &tempfile::TempDir) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let (from, to) = (state.path(), copy.path());
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([from.join("cache-state"), to.join("cache-state")])
+        .status();
+    assert!(copied.unwrap().success());
+    copy
+}
+
+/// Hits among the keys that the test below stores: in no doubt, suspect.
+async fn sure_and_suspect(cache: &Cache) -> (usize, usize) {
+    let (mut sure, mut suspect) = (0, 0);
+    for n in 0..60 {
+        if let Ok(hit) = cache.read(&key(n)).await {
+            *(if hit.suspect { &mut suspect } else { &mut sure }) += 1;
+        }
+    }
+    (sure, suspect)
+}
+
+#[tokio::test]
+async fn what_a_span_held_before_a_purge_that_it_missed_is_dead_and_else_suspect() {
+    for misses_purge in [false, true] {
+        let mut machine = Machine::with(&[SpanTier::Capacity; 2]);
+        let first = machine.start().await;
+        first.cache.purge(&key(100)).await.unwrap();
+        for n in 0..60 {
+            store(&first.cache, &key(n), b"body").unwrap();
+        }
+        first.cache.shutdown().await;
+        first.kill();
+        let away = machine.disks.pop().unwrap();
+        let without = machine.start().await;
+        let (left, _) = sure_and_suspect(&without.cache).await;
+        if misses_purge {
+            without.cache.purge(&key(100)).await.unwrap();
+        }
+        without.cache.shutdown().await;
+        without.kill();
+        machine.disks.push(away);
+        let again = machine.start().await;
+        let suspect = if misses_purge { 0 } else { 60 - left };
+        assert_eq!(sure_and_suspect(&again.cache).await, (left, suspect));
+        assert!((10..50).contains(&left), "{left}");
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 //! payload is read. A read that failed counts as damaged bytes; nothing on a
 //! device makes a start fail but the loss of both headers.
 
+mod absence;
 mod ahead;
 mod ring;
 mod walk;
@@ -43,11 +44,14 @@ const LOOK: u64 = 4096;
 /// Which stripe to recover, and what is known of it elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryStart {
-    /// Who it is, and the run that begins now.
+    /// Who it is, and the run that begins now. If the stripe knows another
+    /// instance, or has taken part in what comes after this, the state beside
+    /// it was lost, and with it purges: what the stripe holds is dead.
     pub identity: StripeIdentity,
     /// The last run that it took part in as far as others know: the last one
     /// in which `Stripe::has_opened` was seen. If it knows of none so late, it
-    /// was away, or is an older copy of itself: it is suspect.
+    /// was away, or is an older copy of itself: it is suspect. `u64::MAX` for
+    /// one that comes back within the run.
     pub last_run: u64,
     /// Bytes of the stripe, by the span's table.
     pub length: u64,
@@ -110,6 +114,8 @@ pub struct RecoveryReport {
     pub rows: u64,
     /// Rows are missing, or the stripe was away: old entries are suspect.
     pub suspect: bool,
+    /// What it held is not used any more: see [`RecoveryStart::identity`].
+    pub dead: bool,
     /// Bytes that were read.
     pub bytes_read: u64,
     /// The positions from here on may not have been flushed before a stop
@@ -431,6 +437,9 @@ impl Recovery {
             true => chain.position,
             false => header.log.position,
         };
+        if self.is_state_lost(&header) {
+            return Ok(self.forget_all(header, geometry, chain));
+        }
         let mut redo = Redo::new(self.ring_next, self.covered, header.ring.position);
         // Every run begins with a block of its own: older ones behind it are
         // none of its past.
@@ -453,19 +462,5 @@ impl Recovery {
             stripe.sync();
         }
         Ok((stripe, self.report))
-    }
-
-    /// A stripe that missed a run, belongs to another installation, or knows a
-    /// later epoch may hold what has been replaced or purged elsewhere.
-    fn judge_absence(&mut self, header: &StripeContent, log_end: u64) {
-        let start = &self.start;
-        if is_planted(Planted::AwayTrusted) {
-            return;
-        }
-        let missed = self.run < start.last_run || self.epoch > start.identity.epoch;
-        if missed || self.doubt || header.instance != start.identity.instance {
-            self.suspect_below = log_end;
-            self.report.suspect = true;
-        }
     }
 }

@@ -84,27 +84,78 @@ fn a_backlog_is_refused_and_an_oversized_fragment_too() {
 }
 
 #[test]
-fn a_stripe_that_missed_a_run_or_comes_from_elsewhere_is_suspect() {
+fn a_stripe_that_missed_a_run_is_suspect() {
     let mut rig = Rig::new();
     rig.put(key(1), b"one");
     rig.flush();
-    let mut missed = start(2);
+    let mut missed = start(3);
     missed.last_run = 2;
-    missed.identity.run = 3;
-    let mut elsewhere = start(2);
-    elsewhere.identity.instance = 6;
-    let mut ahead = start(2);
-    ahead.identity.epoch = 2;
-    for (start, suspect) in [
-        (start(2), false),
-        (missed, true),
-        (elsewhere, true),
-        (ahead, true),
-    ] {
+    let mut back = start(1);
+    back.last_run = u64::MAX;
+    for (start, suspect) in [(start(2), false), (missed, true), (back, true)] {
         let (stripe, report) = recover_with(&rig.disk, start).unwrap();
-        assert_eq!(report.suspect, suspect);
+        assert_eq!((report.suspect, report.dead), (suspect, false));
         let place = stripe.directory().lookup(key(1)).next().unwrap();
         assert_eq!(place.suspect, suspect);
+    }
+}
+
+/// A start with a state that does not know what the stripe took part in.
+fn start_of_lost_state(what: &str) -> RecoveryStart {
+    let mut start = start(2);
+    match what {
+        "another instance" => start.identity.instance = 6,
+        "an earlier epoch" => start.identity.epoch = 2,
+        "the same run" => start.identity.run = 1,
+        _ => unreachable!("{what}"),
+    }
+    start
+}
+
+#[test]
+fn what_a_stripe_holds_is_dead_for_good_if_the_state_beside_it_was_lost() {
+    for what in ["another instance", "an earlier epoch", "the same run"] {
+        let mut rig = Rig::new();
+        rig.put(key(1), b"one");
+        rig.flush();
+        rig.stripe.sync();
+        rig.work();
+        rig.put(key(2), b"two");
+        rig.flush();
+        let lost = start_of_lost_state(what);
+        let (stripe, report) = recover_with(&rig.disk, lost).unwrap();
+        assert!(report.dead, "{what}");
+        rig.directory = stripe.directory();
+        rig.stripe = stripe;
+        assert_eq!((rig.get(key(1)), rig.get(key(2))), (None, None), "{what}");
+        rig.work();
+        rig.put(key(2), b"new");
+        rig.flush();
+        let mut next = lost;
+        next.identity.run += 1;
+        next.last_run = lost.identity.run;
+        let (stripe, report) = recover_with(&rig.disk, next).unwrap();
+        assert_eq!((report.dead, report.suspect), (false, false), "{what}");
+        rig.directory = stripe.directory();
+        rig.stripe = stripe;
+        assert_eq!(rig.get(key(1)), None, "{what}");
+        assert_eq!(rig.get(key(2)).unwrap(), "new", "{what}");
+    }
+}
+
+#[test]
+fn a_start_with_a_lost_state_that_is_killed_before_its_header_forgets_all_again() {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    rig.flush();
+    let lost = start_of_lost_state("another instance");
+    for _ in 0..3 {
+        let (mut stripe, report) = recover_with(&rig.disk, lost).unwrap();
+        assert!(report.dead);
+        assert!(stripe.directory().lookup(key(1)).is_empty());
+        let plan = stripe.poll(rig.now).unwrap();
+        assert_eq!(plan.cause, Cause::Ring);
+        rig.disk.run(&plan);
     }
 }
 
