@@ -195,6 +195,12 @@ impl StoredHead {
         self.part(self.prefix.last_modified_at, self.prefix.last_modified_len)
     }
 
+    /// Whether the origin can be asked if it is still the same (RFC 9110 8.8).
+    #[must_use]
+    pub fn has_validator(&self) -> bool {
+        self.etag().is_some() || self.last_modified_text().is_some()
+    }
+
     /// The Via that the response came with, its lines as one value; goes before
     /// our own member.
     #[must_use]

@@ -61,6 +61,9 @@ pub fn decide(
     let (facts, tier) = match held {
         Held::Nothing { .. } if request.directives.only_if_cached => return Decision::OnlyIfCached,
         Held::Nothing { miss, varies } => return fetch(*miss, *varies),
+        Held::Object { suspect: true, .. } if request.directives.only_if_cached => {
+            return Decision::OnlyIfCached;
+        }
         Held::Object { suspect: true, .. } => return Decision::Revalidate(Reason::Expired),
         Held::Object { facts, tier, .. } => (facts, tier),
     };
@@ -232,6 +235,8 @@ mod tests {
         assert_eq!(decided(&nothing, "only-if-cached"), Decision::OnlyIfCached);
         let old = decided(&object(&facts(70), false), "only-if-cached");
         assert_eq!(old, Decision::OnlyIfCached);
+        let suspect = decided(&object(&facts(10), true), "only-if-cached");
+        assert_eq!(suspect, Decision::OnlyIfCached);
     }
 
     #[test]

@@ -14,4 +14,5 @@ mod limits;
 mod messages;
 mod push;
 mod records;
+mod suspect;
 mod vary;

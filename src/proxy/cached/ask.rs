@@ -216,7 +216,9 @@ impl Cached<'_> {
         asking: Asking,
         reply: &mut Reply<'_, W>,
     ) -> Step {
-        let had_validator = asking.stale().is_some_and(|stale| has_validator(stale));
+        let had_validator = asking
+            .stale()
+            .is_some_and(|stale| stale.head.has_validator());
         let outcome = match asking.plan.reason {
             Some(reason) => decide::replaced(reason, had_validator),
             None => asking.plan.outcome,
@@ -476,8 +478,4 @@ async fn meanwhile<W: ClientWrite, F: Future>(
             answer = &mut answer => return answer,
         }
     }
-}
-
-fn has_validator(stale: &Stale) -> bool {
-    stale.head.etag().is_some() || stale.head.last_modified_text().is_some()
 }

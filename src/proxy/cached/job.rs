@@ -91,6 +91,8 @@ pub(super) struct Job {
 pub(super) struct Stale {
     pub(super) head: StoredHead,
     pub(super) at: StaleRef,
+    /// It may be older than what was stored last.
+    suspect: bool,
 }
 
 impl Stale {
@@ -100,20 +102,23 @@ impl Stale {
         Some(Self {
             head: held.head.clone(),
             at: held.stale(routed),
+            suspect: held.suspect,
         })
     }
 }
 
 impl Stale {
     /// Whether it may be served because the origin failed (RFC 9111 4.2.4). An
-    /// error that is held is no better than the one that came.
+    /// error that is held is no better than the one that came, and what may
+    /// have been replaced or purged is not known to be stale only.
     pub(super) fn may_stand_in(
         &self,
         request: &RequestDirectives,
         policy: &CachePolicy,
         now: WallTime,
     ) -> bool {
-        !reuse::is_failure(self.head.status().as_u16(), policy)
+        !self.suspect
+            && !reuse::is_failure(self.head.status().as_u16(), policy)
             && reuse::may_serve_on_error(&self.head.facts(), request, policy, now)
     }
 }

@@ -103,9 +103,13 @@ async fn read(cache: &Cache, key: &CacheKey, reading: Reading) -> Result<Hit, Mi
     }
 }
 
-/// A head of another version, or a damaged one, is a miss.
+/// A head of another version, or a damaged one, is a miss; so is one that may
+/// be old where the origin can't be asked whether it is.
 fn held(hit: Hit, alternate: Option<CacheKey>) -> Result<Held, Miss> {
     let head = StoredHead::parse(hit.meta).map_err(|_| Miss::ReadError)?;
+    if hit.suspect && !head.has_validator() {
+        return Err(Miss::Absent);
+    }
     Ok(Held {
         head,
         body: hit.body,
