@@ -20,5 +20,6 @@ pub mod stored;
 pub mod target;
 #[cfg(test)]
 mod testing;
+pub mod upgrade;
 pub mod vary;
 pub mod wire;

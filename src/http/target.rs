@@ -174,7 +174,7 @@ impl RequestUrl {
         Arc::clone(&self.text)
     }
 
-    /// `http` or `https`.
+    /// `http` or `https`; `ws` or `wss` after [`Self::as_websocket`].
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
         self.scheme.as_str()
@@ -198,6 +198,16 @@ impl RequestUrl {
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The same URL as a WebSocket's: of scheme ws or wss.
+    #[must_use]
+    pub fn as_websocket(&self) -> Self {
+        let authority = Authority {
+            host: self.host().to_owned(),
+            port: self.port,
+        };
+        Self::assemble(self.scheme.websocket(), &authority, self.path_and_query())
     }
 
     /// `host`, or `host:port` when the port is not the scheme's default: what a

@@ -4,11 +4,12 @@ use super::cache_status::{CacheStatus, Forwarded};
 use super::context::WorkerContext;
 use super::h1::{BodyError, ClientRead, ClientWrite, Reply, RequestBody};
 use super::origin::{
-    self, BodySender, BrokenBody, Interim, OriginError, OriginRequest, OriginResponse,
+    self, BodySender, BrokenBody, Interim, OriginBody, OriginError, OriginRequest, OriginResponse,
 };
 use super::outcome::{Ended, Outcome};
 use super::relay::{self, Account, Framed};
 use super::routed::Routed;
+use super::tunnel;
 use super::via::Told;
 use crate::cache::CacheKey;
 use crate::http::forwarding;
@@ -36,6 +37,11 @@ impl Passing {
     /// The cache is off, or not for such requests.
     pub const OFF: Self = Self {
         outcome: Outcome::MissCacheOff,
+        why: Forwarded::Bypass,
+    };
+    /// The connection may be switched to another protocol.
+    pub const SWITCH: Self = Self {
+        outcome: Outcome::MissMethod,
         why: Forwarded::Bypass,
     };
     /// The method is not answered from a cache.
@@ -90,6 +96,10 @@ pub(super) async fn pass_as<R: ClientRead, W: ClientWrite>(
         ..CacheStatus::default()
     };
     let framed = Framed::of(ctx, routed, &mut response, (passing.outcome, status));
+    if let OriginBody::Switched(origin) = response.body {
+        drop(upload);
+        return tunnel::switched(routed, &framed, *origin, (body, reply)).await;
+    }
     let down = relay::relay(reply, &framed, &mut response.body, account);
     let ended = tokio::select! {
         biased;
@@ -136,6 +146,7 @@ fn request(
         normalize_accept_encoding(&mut fields, rule);
     }
     let mut request = OriginRequest::new(routed.upstream.clone(), method, fields);
+    request.upgrade.clone_from(&routed.upgrade);
     let length = match routed.head.framing {
         BodyFraming::None => return (request, None),
         BodyFraming::Length(bytes) => Some(bytes),

@@ -12,7 +12,7 @@ use crate::config::records::Records;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, SERVER, VIA};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, SERVER, UPGRADE, VIA};
 use http::{HeaderMap, StatusCode, Version};
 
 /// The field of RFC 9211.
@@ -23,6 +23,8 @@ pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-statu
 pub(super) struct Framed {
     /// The status.
     pub(super) status: StatusCode,
+    /// What a 101 switches to.
+    pub(super) protocol: Option<HeaderValue>,
     /// The fields that go to the client.
     pub(super) fields: HeaderMap,
     /// The body's length, as the client is told.
@@ -40,6 +42,7 @@ impl Framed {
     ) -> Self {
         let mut fields = std::mem::take(&mut response.headers);
         let length = client_length(response.framing, &fields);
+        let protocol = fields.get(UPGRADE).cloned();
         forwarding::remove_hop_by_hop(&mut fields);
         fields.remove(CONTENT_LENGTH);
         routed.rewrite_urls(&mut fields);
@@ -54,6 +57,7 @@ impl Framed {
         add_cache_status(routed, &status, &mut fields);
         Self {
             status: response.status,
+            protocol: protocol.filter(|_| response.status == StatusCode::SWITCHING_PROTOCOLS),
             fields,
             length,
         }

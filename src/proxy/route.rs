@@ -82,10 +82,10 @@ struct Router<'a> {
 impl Router<'_> {
     fn find(&self, url: RequestUrl, head: RequestHead, mapped: bool) -> Step {
         let snapshot = self.snapshot;
-        let found = if mapped {
-            snapshot.remap.find(&url)
-        } else {
-            Found::None
+        let found = match mapped {
+            true if self.asks_for_websocket(&head) => snapshot.remap.find_websocket(&url),
+            true => snapshot.remap.find(&url),
+            false => Found::None,
         };
         match found {
             Found::Map {
@@ -219,12 +219,18 @@ impl Router<'_> {
         }
     }
 
+    fn asks_for_websocket(&self, head: &RequestHead) -> bool {
+        let offer = head.upgrade(&self.snapshot.records.http_upgrade_protocols);
+        offer.is_some_and(|offer| offer.is_websocket())
+    }
+
     fn routed(&self, head: RequestHead, url: RequestUrl, aim: Aim) -> Routed {
         let guard = match aim.mode {
             Mode::Reverse => None,
             Mode::Forward => Some(self.guard(&head.method, aim.target.port)),
         };
         let key = cache_key(&self.snapshot.records, &url, &aim.target);
+        let upgrade = head.upgrade(&self.snapshot.records.http_upgrade_protocols);
         Routed {
             head,
             peer: *self.arrival.peer,
@@ -236,6 +242,7 @@ impl Router<'_> {
                 path_and_query: aim.target.path_and_query,
                 guard,
             },
+            upgrade,
             key,
             wall: self.arrival.wall,
             mono: self.arrival.mono,

@@ -9,6 +9,7 @@ use crate::base::clock::{MonoTime, WallTime};
 use crate::cache::CacheKey;
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
 use crate::http::target::RequestUrl;
+use crate::http::upgrade::Offer;
 use http::header::{EXPECT, HOST, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
@@ -46,6 +47,9 @@ pub struct Routed {
     pub url: RequestUrl,
     /// Where the request goes, and who judges the address.
     pub upstream: Upstream,
+    /// What the connection may be switched to, if the origin agrees: the cache
+    /// has no part in it then.
+    pub upgrade: Option<Offer>,
     /// What the response is stored by: the client's URL when it keeps its Host
     /// (`pristine_host_hdr` 1), else the origin's.
     pub key: CacheKey,

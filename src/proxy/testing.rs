@@ -177,6 +177,7 @@ impl Proxy {
             peer: Peer::new(at, at),
             snapshot: self.ctx.shared.snapshot.load_full(),
             mode: Mode::Reverse,
+            upgrade: head.upgrade("websocket"),
             key: CacheKey::of_url(url.as_str().to_owned()),
             url,
             upstream,

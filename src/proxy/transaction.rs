@@ -229,7 +229,7 @@ impl Transaction<'_> {
         body: RequestBody<'_, R>,
         reply: &mut Reply<'_, W>,
     ) -> Ended {
-        let active = limit(self.snapshot.records.http_transaction_active_timeout_in);
+        let active = self.longest(routed);
         let in_time = {
             let fetched = pin!(fetch(self.context, routed, body, reply));
             self.patience.wait(active, fetched).await
@@ -250,6 +250,16 @@ impl Transaction<'_> {
             route: ended.route,
             ..told
         }
+    }
+
+    /// How long a transaction may take; one that may become a tunnel has the
+    /// tunnel's time.
+    fn longest(&self, routed: &Routed) -> Duration {
+        let records = &self.snapshot.records;
+        limit(match routed.upgrade {
+            None => records.http_transaction_active_timeout_in,
+            Some(_) => records.websocket_active_timeout,
+        })
     }
 
     async fn answer<W: ClientWrite>(&self, answer: Answer, reply: &mut Reply<'_, W>) -> Ended {
@@ -324,7 +334,11 @@ async fn fetch<R: ClientRead, W: ClientWrite>(
 /// A transaction that takes longer than it may is cut off, whatever was sent.
 fn overdue<W: ClientWrite>(reply: &Reply<'_, W>, active: Duration) -> Ended {
     let sent = reply.sent();
-    let mut ended = Ended::new(Outcome::ClientAbort, 0);
+    let mut ended = if reply.is_switched() {
+        Ended::new(Outcome::Tunnel, StatusCode::SWITCHING_PROTOCOLS.as_u16())
+    } else {
+        Ended::new(Outcome::ClientAbort, 0)
+    };
     ended.detail = Some(format!("not done after {active:?}").into());
     ended.finish = Finish::Cut;
     ended.head_bytes = sent.head;

@@ -1,10 +1,14 @@
-//! A tunnel: bytes both ways until both sides are done (RFC 9110 9.3.6).
+//! A tunnel: bytes both ways until both sides are done, after CONNECT
+//! (RFC 9110 9.3.6) or an origin's 101 (7.8).
 
 use super::answer::{self, Answer};
 use super::context::WorkerContext;
 use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
-use super::origin::{OriginError, Place, Upstream};
+use super::origin::{OriginError, Place, Switched, Upstream};
 use super::outcome::{Ended, Finish, Outcome, Route};
+use super::relay::{self, Framed};
+use super::routed::Routed;
+use super::settings::limit;
 use super::snapshot::Snapshot;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -29,15 +33,51 @@ pub(super) async fn run<R: ClientRead, W: ClientWrite>(
 ) -> Ended {
     match connect(context, upstream).await {
         Ok(origin) => {
-            let mut ended = carry(origin, body, reply, snapshot.conn.stall).await;
-            ended.route = Route::Direct(upstream.place.name().to_owned());
-            ended
+            reply.begin(StatusCode::OK);
+            let origin = Origin {
+                stream: origin,
+                first: Bytes::new(),
+            };
+            let carried = carry(origin, body, reply, snapshot.conn.stall).await;
+            Ended {
+                status: StatusCode::OK.as_u16(),
+                route: Route::Direct(upstream.place.name().to_owned()),
+                ..carried
+            }
         }
         Err(error) => {
             tracing::debug!(%error, "no tunnel");
             let answer = refusal(&error);
             answer::send(answer, reply, &context.voice(snapshot), &[]).await
         }
+    }
+}
+
+/// Passes an origin's 101 on, and then whatever either side sends. What the
+/// client had sent behind its request is the other protocol's.
+pub(super) async fn switched<R: ClientRead, W: ClientWrite>(
+    routed: &Routed,
+    framed: &Framed,
+    switched: Switched,
+    (body, reply): (RequestBody<'_, R>, &mut Reply<'_, W>),
+) -> Ended {
+    reply.begin(framed.status);
+    reply.fields(&framed.fields);
+    if let Some(protocol) = &framed.protocol {
+        reply.field("Upgrade", protocol.as_bytes());
+        reply.field("Connection", b"Upgrade");
+    }
+    let idle = limit(routed.snapshot.records.websocket_no_activity_timeout);
+    // What is left of `switched` counts the connection until this returns.
+    let origin = Origin {
+        stream: switched.stream,
+        first: switched.first,
+    };
+    let carried = carry(origin, body, reply, idle).await;
+    Ended {
+        status: framed.status.as_u16(),
+        route: relay::route(routed),
+        ..carried
     }
 }
 
@@ -56,23 +96,31 @@ fn refusal(error: &OriginError) -> Answer {
     error.answer()
 }
 
+/// The origin's end of a tunnel.
+struct Origin {
+    stream: TcpStream,
+    /// What it has sent into the tunnel already.
+    first: Bytes,
+}
+
+/// Sends the head begun and carries the tunnel's bytes; its status is the
+/// caller's to tell.
 async fn carry<R: ClientRead, W: ClientWrite>(
-    origin: TcpStream,
+    origin: Origin,
     body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
     idle: Duration,
 ) -> Ended {
-    let mut ended = Ended::new(Outcome::Tunnel, StatusCode::OK.as_u16());
-    reply.begin(StatusCode::OK);
+    let mut ended = Ended::new(Outcome::Tunnel, 0);
     if reply.start_tunnel().await.is_err() {
         ended.outcome = Outcome::ClientAbort;
         ended.finish = Finish::Cut;
         return ended;
     }
-    let (from_origin, to_origin) = origin.into_split();
+    let (from_origin, to_origin) = origin.stream.into_split();
     let moved = Cell::new(Instant::now());
     let up = upward(body.into_tunnel(), to_origin, &moved);
-    let down = downward(from_origin, reply, &moved);
+    let down = downward((origin.first, from_origin), reply, &moved);
     let whole = tokio::select! {
         (sent, received) = async { tokio::join!(up, down) } => sent && received,
         () = idleness(&moved, idle) => false,
@@ -120,10 +168,13 @@ async fn upward<R: ClientRead>(
 
 /// Origin to client, to the origin's end; false if it broke off.
 async fn downward<W: ClientWrite>(
-    mut origin: OwnedReadHalf,
+    (first, mut origin): (Bytes, OwnedReadHalf),
     reply: &mut Reply<'_, W>,
     moved: &Cell<Instant>,
 ) -> bool {
+    if reply.chunk(first).await.is_err() {
+        return false;
+    }
     let mut buffer = BytesMut::new();
     loop {
         buffer.reserve(READ_BYTES);

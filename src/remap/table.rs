@@ -1,8 +1,9 @@
 //! The rule table: a request's URL to its rule and target.
 
 use super::rule::CompiledRule;
-use super::rules::Rules;
+use super::rules::{Rules, Taken};
 use super::target::{RemapOptions, TargetUrl};
+use crate::base::scheme::Scheme;
 use crate::config::remap::{RemapFile, RuleKind};
 use crate::config::{ConfigError, Findings};
 use crate::http::target::RequestUrl;
@@ -71,11 +72,7 @@ impl Table {
     #[must_use]
     pub fn find(&self, url: &RequestUrl) -> Found<'_> {
         if let Some(taken) = self.map.find(url) {
-            return Found::Map {
-                literal_target: taken.rule.rule().to.is_literal(),
-                rule: taken.rule,
-                target: taken.target,
-            };
+            return mapped(taken);
         }
         for (rules, status) in [(&self.temporary, 307), (&self.permanent, 301)] {
             if let Some(taken) = rules.find(url) {
@@ -84,6 +81,17 @@ impl Table {
             }
         }
         Found::None
+    }
+
+    /// Finds what becomes of a request for `url` that asks for a WebSocket: what
+    /// a rule of ws or wss says, else what [`Self::find`] says.
+    #[must_use]
+    pub fn find_websocket(&self, url: &RequestUrl) -> Found<'_> {
+        let taken = self.map.find(&url.as_websocket()).filter(|taken| {
+            let scheme = taken.rule.rule().from.scheme;
+            scheme.is_some_and(Scheme::is_websocket)
+        });
+        taken.map_or_else(|| self.find(url), mapped)
     }
 
     /// What a reverse_map makes of the value of Location, Content-Location,
@@ -112,6 +120,14 @@ impl Table {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+fn mapped(taken: Taken<'_>) -> Found<'_> {
+    Found::Map {
+        literal_target: taken.rule.rule().to.is_literal(),
+        rule: taken.rule,
+        target: taken.target,
     }
 }
 

@@ -15,4 +15,5 @@ mod messages;
 mod push;
 mod records;
 mod suspect;
+mod upgrade;
 mod vary;

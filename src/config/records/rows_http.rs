@@ -103,6 +103,8 @@ http_transaction_active_timeout_out: int = 0, "proxy.config.http.transaction_act
 http_transaction_no_activity_timeout_in: int = 30, "proxy.config.http.transaction_no_activity_timeout_in", SECONDS, Reload, Rule, Honoured;
 /// Seconds an origin may stay silent within a transaction; 0 is no limit.
 http_transaction_no_activity_timeout_out: int = 30, "proxy.config.http.transaction_no_activity_timeout_out", SECONDS, Reload, Rule, Honoured;
+/// Protocols that a client's Upgrade may switch to if the origin's 101 agrees, by name; none for no protocol.
+http_upgrade_protocols: text = "websocket", "proxy.config.http.upgrade_protocols", ANY, Reload, Global, Honoured;
 /// Start: 0 accepts at once, 1 once the cache is ready, 2 fails if no span is usable, 3 fails unless all are.
 http_wait_for_cache: int = 0, "proxy.config.http.wait_for_cache", between(0, 3), Restart, Global, Honoured;
 /// Bytes of HTTP/2 flow control at the start of a stream.

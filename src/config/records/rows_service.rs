@@ -1,4 +1,4 @@
-//! Rows from `local_state_dir` to `url_remap`: state, logs, sockets, TLS, rules.
+//! Rows from `local_state_dir` to `websocket`: state, logs, sockets, TLS, rules.
 
 /// Adds this file's rows to those before and hands all to the next macro.
 macro_rules! rows_service {
@@ -95,5 +95,9 @@ url_remap_min_rules_required: int = 0, "proxy.config.url_remap.min_rules_require
 url_remap_pristine_host_hdr: int = 0, "proxy.config.url_remap.pristine_host_hdr", FLAG, Reload, Rule, Honoured;
 /// 1 refuses what no rule matches; 0 makes it a forward proxy for `http.forward_allow`.
 url_remap_remap_required: int = 1, "proxy.config.url_remap.remap_required", FLAG, Reload, Global, Honoured;
+/// Seconds that a connection switched by Upgrade may last; 0 is no limit.
+websocket_active_timeout: int = 3600, "proxy.config.websocket.active_timeout", SECONDS, Reload, Rule, Honoured;
+/// Seconds for which nothing may move on it, either way; 0 is no limit.
+websocket_no_activity_timeout: int = 600, "proxy.config.websocket.no_activity_timeout", SECONDS, Reload, Rule, Honoured;
     } };
 }

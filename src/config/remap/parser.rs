@@ -237,6 +237,11 @@ impl Parser<'_> {
             self.findings.errors.push(helped(error, "write http://…"));
         }
         let (from_word, from) = from;
+        if kind != RuleKind::Map && from.scheme.is_some_and(Scheme::is_websocket) {
+            let what = "ws and wss stand in FROM of map and regex_map only";
+            let error = from_word.place.error(from_word.text, what);
+            self.findings.errors.push(helped(error, "write http://…"));
+        }
         if kind == RuleKind::ReverseMap && from.host == HostMatch::Any {
             let what = "a reverse_map needs a host in FROM";
             let error = from_word.place.error(from_word.text, what);

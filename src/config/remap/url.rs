@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 const MAX_HOST: usize = 255;
 
 /// Schemes of ATS that we refuse by name.
-const UNSUPPORTED: &[&str] = &["ws", "wss", "tunnel", "file", "ftp", "http+unix", "h2"];
+const UNSUPPORTED: &[&str] = &["tunnel", "file", "ftp", "http+unix", "h2"];
 
 /// A piece of a word, with its distance from the word's begin. All of the
 /// word is ASCII by then, so bytes are columns.
@@ -110,7 +110,8 @@ pub(super) fn parse_from(word: &Word<'_>, regex: bool) -> Result<(FromUrl, usize
     Ok((from, captures))
 }
 
-/// Reads a rule's TO. `captures` is the number of FROM's capture groups; none
+/// Reads a rule's TO, whose ws and wss are the http and https that a WebSocket
+/// begins as. `captures` is the number of FROM's capture groups; none
 /// for a rule without a pattern, in whose TO a `$` is an error.
 pub(super) fn parse_to(word: &Word<'_>, captures: Option<usize>) -> Result<ToUrl, ConfigError> {
     let pieces = split(word)?;
@@ -128,7 +129,7 @@ pub(super) fn parse_to(word: &Word<'_>, captures: Option<usize>) -> Result<ToUrl
         Some(_) | None => vec![HostPart::Text(exact_host(host)?.into())],
     };
     Ok(ToUrl {
-        scheme,
+        scheme: scheme.connection(),
         host,
         port,
         path: pieces.path,
@@ -198,7 +199,7 @@ fn scheme_of<'w, 't>(
         return without_scheme(text);
     };
     let (name, rest) = text.cut(end);
-    let scheme = Scheme::named(name.text);
+    let scheme = Scheme::of_rule(name.text);
     match scheme {
         Some(scheme) => Ok((Some(scheme), Some(rest.skip(3)))),
         None => Err(scheme_error(name)),
@@ -209,7 +210,7 @@ fn without_scheme<'w, 't>(
     text: Piece<'w, 't>,
 ) -> Result<(Option<Scheme>, Option<Piece<'w, 't>>), ConfigError> {
     let head = text.text.split(':').next().unwrap_or_default();
-    if Scheme::named(head).is_some() && head.len() < text.text.len() {
+    if Scheme::of_rule(head).is_some() && head.len() < text.text.len() {
         let error = text.error("a scheme without //");
         return Err(helped(error, &format!("write {head}://…")));
     }
@@ -223,7 +224,7 @@ fn scheme_error(name: Piece<'_, '_>) -> ConfigError {
         return helped(error, "use http, or https in FROM and in redirects");
     }
     ConfigError {
-        help: did_you_mean(&lower, ["http", "https"]),
+        help: did_you_mean(&lower, ["http", "https", "ws", "wss"]),
         ..name.error("unknown scheme")
     }
 }

@@ -52,7 +52,7 @@ pub enum RuleKind {
 /// Which URLs a rule takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FromUrl {
-    /// None takes both schemes.
+    /// None takes http and https. Those of WebSockets stand in map rules only.
     pub scheme: Option<Scheme>,
     /// Which hosts.
     pub host: HostMatch,

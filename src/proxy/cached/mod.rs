@@ -95,6 +95,9 @@ fn bypass(routed: &Routed) -> Option<Passing> {
     if may_look_up(&head.method, &routed.url, &routed.snapshot.policy).is_err() {
         return Some(Passing::OFF);
     }
+    if routed.upgrade.is_some() {
+        return Some(Passing::SWITCH);
+    }
     // RFC 9110 9.3.1: content of a GET has no meaning, so no key tells it.
     head.has_body().then_some(Passing {
         outcome: Outcome::MissMethod,

@@ -7,6 +7,7 @@ use super::write::Asker;
 use crate::http::framing::{self, BodyFraming};
 use crate::http::head::{HeadError, blank_preferences, read_request_head};
 use crate::http::target::{self, RequestUrl, Target, TargetInput};
+use crate::http::upgrade::{Offer, UpgradeInput};
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, IF_MODIFIED_SINCE, IF_NONE_MATCH, TE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
@@ -55,6 +56,18 @@ impl RequestHead {
         conditions
             .iter()
             .any(|name| self.headers.contains_key(name))
+    }
+
+    /// What of `allowed` the connection may switch to ([`Offer::of`]).
+    #[must_use]
+    pub fn upgrade(&self, allowed: &str) -> Option<Offer> {
+        let input = UpgradeInput {
+            method: &self.method,
+            version: self.version,
+            framing: self.framing,
+            headers: &self.headers,
+        };
+        Offer::of(&input, allowed)
     }
 
     /// Whether the client waits for a 100 before it sends its body. An

@@ -178,6 +178,12 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         Ok(())
     }
 
+    /// Whether the connection is no HTTP any more: its head was a 101.
+    #[must_use]
+    pub fn is_switched(&self) -> bool {
+        self.is_started() && self.out.status == StatusCode::SWITCHING_PROTOCOLS
+    }
+
     /// Sends the head begun as the start of a tunnel (a 2xx to CONNECT or a
     /// 101): no length, no coding; every [`Self::chunk`] goes out as it is.
     ///

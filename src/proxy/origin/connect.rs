@@ -9,6 +9,7 @@ use crate::proxy::resolve::Resolver;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use tokio::net::TcpStream;
 
 /// The most fields in a response head, twice what a client may send. The
@@ -25,15 +26,20 @@ pub(super) struct Dial<'a> {
 }
 
 impl Dial<'_> {
-    /// A connection that speaks HTTP/1.
-    pub(super) async fn connect(&self) -> Result<Connection, OriginError> {
-        let slot = Slot::take(self.pool, self.server, self.options)?;
+    /// A connection that speaks HTTP/1, and no more once it is `switching`.
+    pub(super) async fn connect(&self, switching: bool) -> Result<Connection, OriginError> {
+        let slot = Rc::new(Slot::take(self.pool, self.server, self.options)?);
+        let kept = switching.then(|| Rc::clone(&slot));
         let stream = self.stream().await?;
         let peer = stream.peer_addr();
         let peer = peer.map_err(|error| OriginError::Closed(error.to_string()))?;
         let sender = handshake(stream, slot, self.options.head_bytes_max).await?;
         let peer = peer.ip();
-        Ok(Connection { sender, peer })
+        Ok(Connection {
+            sender,
+            peer,
+            _slot: kept,
+        })
     }
 
     /// A socket: the server's addresses are tried in turn.
@@ -93,7 +99,7 @@ impl Dial<'_> {
 /// Starts HTTP/1 on a socket; the slot is held until the connection closes.
 async fn handshake(
     stream: TcpStream,
-    slot: Slot,
+    slot: Rc<Slot>,
     head_bytes_max: usize,
 ) -> Result<http1::SendRequest<RequestBody>, OriginError> {
     let (sender, connection) = http1::Builder::new()
@@ -104,7 +110,7 @@ async fn handshake(
         .map_err(|error| OriginError::from_hyper(&error))?;
     tokio::task::spawn_local(async move {
         // Its error reaches whoever waits for a response or reads a body.
-        drop(connection.await);
+        drop(connection.with_upgrades().await);
         drop(slot);
     });
     Ok(sender)

@@ -4,12 +4,13 @@ use super::connect::Dial;
 use super::error::OriginError;
 use super::pool::{Connection, Lease, ServerKey};
 use super::request::{Interim, OriginRequest, RequestBody, Upstream};
-use super::response::{Limits, NetworkBody, OriginBody, OriginResponse};
+use super::response::{Limits, NetworkBody, OriginBody, OriginResponse, Switched};
 use super::{OriginOptions, OriginPool};
 use crate::base::clock::WallTime;
 use crate::http::framing::{BodyFraming, response_framing};
+use crate::http::upgrade::Offer;
 use crate::metrics::Metric;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -80,7 +81,7 @@ impl Exchange<'_> {
             server: &self.server,
             guard: request.upstream.guard.as_ref(),
         };
-        dial.connect().await
+        dial.connect(request.upgrade.is_some()).await
     }
 
     async fn attempt(
@@ -95,6 +96,7 @@ impl Exchange<'_> {
         let asked = Asked {
             method: request.method.clone(),
             at: state.clock.wall(),
+            upgrade: request.upgrade.clone(),
         };
         let sent = lease
             .connection
@@ -108,7 +110,7 @@ impl Exchange<'_> {
                 return Err(again.after(error, unsent));
             }
         };
-        Ok(self.accept(&asked, response, lease)?)
+        Ok(self.accept(&asked, response, lease).await?)
     }
 
     /// Waits for the head; each part of the request's body that the origin
@@ -145,31 +147,40 @@ impl Exchange<'_> {
         if let Some(to) = request.interim {
             pass_interim(&mut message, to);
         }
+        if let Some(offer) = &request.upgrade {
+            ask_to_switch(message.headers_mut(), offer);
+        }
         Ok(message)
     }
 
     /// Judges the head by RFC 9112 6, more strictly than hyper does.
-    fn accept(
+    async fn accept(
         &self,
         asked: &Asked,
-        response: Response<Incoming>,
+        mut response: Response<Incoming>,
         lease: Lease,
     ) -> Result<OriginResponse, OriginError> {
+        let switch = hyper::upgrade::on(&mut response);
         let (head, incoming) = response.into_parts();
         self.count(Metric::IncomingResponses);
         let bytes = head_bytes(&head.headers);
         let cells = &self.pool.state.cells;
         cells.add(Metric::OriginResponseHeadBytes, bytes);
         self.judge_size(bytes)?;
-        judge_status(head.status)?;
+        asked.judge_status(head.status, &head.headers)?;
         let framing = response_framing(&asked.method, head.status, head.version, &head.headers)
             .map_err(|error| OriginError::Malformed(error.to_string()))?;
+        let body = if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            OriginBody::Switched(Box::new(Switched::of(switch, lease).await?))
+        } else {
+            self.body(framing, incoming, lease)
+        };
         Ok(OriginResponse {
             status: head.status,
             version: head.version,
             headers: head.headers,
             framing,
-            body: self.body(framing, incoming, lease),
+            body,
             request_time: asked.at,
             response_time: self.pool.state.clock.wall(),
         })
@@ -197,20 +208,26 @@ impl Exchange<'_> {
     }
 }
 
-/// A response that ends an exchange is a final one: Upgrade is never passed on,
-/// so a 101 answers nothing (RFC 9110 15.2.2).
-fn judge_status(status: StatusCode) -> Result<(), OriginError> {
-    if status.is_informational() {
-        let why = format!("{status}, which was not asked for");
-        return Err(OriginError::Malformed(why));
-    }
-    Ok(())
-}
-
 /// What was asked, and when.
 struct Asked {
     method: Method,
     at: WallTime,
+    upgrade: Option<Offer>,
+}
+
+impl Asked {
+    /// A response that ends an exchange is a final one, or the 101 that was
+    /// asked for (RFC 9110 15.2.2).
+    fn judge_status(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), OriginError> {
+        let offer = self.upgrade.as_ref();
+        let is_asked_for = status == StatusCode::SWITCHING_PROTOCOLS
+            && offer.is_some_and(|offer| offer.is_taken_by(headers));
+        if status.is_informational() && !is_asked_for {
+            let why = format!("{status}, which was not asked for");
+            return Err(OriginError::Malformed(why));
+        }
+        Ok(())
+    }
 }
 
 /// What it takes to send a request a second time.
@@ -250,6 +267,12 @@ impl From<Failed> for OriginError {
     fn from(failed: Failed) -> Self {
         failed.error
     }
+}
+
+/// Both are for this connection only (RFC 9110 7.6.1), so they are written anew.
+fn ask_to_switch(headers: &mut HeaderMap, offer: &Offer) {
+    headers.insert(header::UPGRADE, offer.value().clone());
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
 }
 
 /// Hands interim responses on; a client too slow for them misses some.

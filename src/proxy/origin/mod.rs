@@ -19,7 +19,7 @@ pub use pool::ServerCounts;
 pub use request::{
     AddressGuard, BodySender, BrokenBody, Interim, OriginRequest, Place, RequestBody, Upstream,
 };
-pub use response::{NetworkBody, OriginBody, OriginResponse};
+pub use response::{NetworkBody, OriginBody, OriginResponse, Switched};
 
 use super::generator;
 use super::resolve::{NameSources, Resolver};
@@ -173,7 +173,9 @@ impl OriginPool {
         request: OriginRequest,
     ) -> Result<OriginResponse, OriginError> {
         let options = Rc::clone(&self.options.borrow());
-        let reuse = options.keep_alive && (request.body.is_empty() || options.keep_alive_post);
+        let reuse = options.keep_alive
+            && request.upgrade.is_none()
+            && (request.body.is_empty() || options.keep_alive_post);
         let exchange = Exchange {
             pool: self,
             options: &options,

@@ -100,6 +100,8 @@ impl Drop for Slot {
 pub(super) struct Connection {
     pub(super) sender: SendRequest<RequestBody>,
     pub(super) peer: IpAddr,
+    /// Held by what may outlive the HTTP on the connection, else by that.
+    pub(super) _slot: Option<Rc<Slot>>,
 }
 
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! What is sent to an origin.
 
+use crate::http::upgrade::Offer;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use http_body::{Body, Frame, SizeHint};
@@ -92,6 +93,9 @@ pub struct OriginRequest {
     pub body: RequestBody,
     /// Where interim responses go; full or absent, they are dropped.
     pub interim: Option<mpsc::Sender<Interim>>,
+    /// What the connection may switch to (RFC 9110 7.8). The request then goes
+    /// out on a new connection, once, which is not kept.
+    pub upgrade: Option<Offer>,
 }
 
 impl OriginRequest {
@@ -104,6 +108,7 @@ impl OriginRequest {
             headers,
             body: RequestBody::empty(),
             interim: None,
+            upgrade: None,
         }
     }
 }

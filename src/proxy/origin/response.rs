@@ -10,8 +10,11 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// A final response's head, and its body to come.
@@ -40,6 +43,8 @@ pub enum OriginBody {
     Network(Box<NetworkBody>),
     /// From the built-in generator.
     Generated(Generated),
+    /// None: the connection has been switched to another protocol by a 101.
+    Switched(Box<Switched>),
     /// All that is left, at once.
     Whole(Bytes),
     /// Nothing.
@@ -59,7 +64,7 @@ impl OriginBody {
                 let all = std::mem::take(bytes);
                 Ok((!all.is_empty()).then_some(all))
             }
-            Self::Empty => Ok(None),
+            Self::Switched(_) | Self::Empty => Ok(None),
         }
     }
 
@@ -68,8 +73,34 @@ impl OriginBody {
     pub fn trailers(&mut self) -> Option<HeaderMap> {
         match self {
             Self::Network(body) => body.trailers.take(),
-            Self::Generated(_) | Self::Whole(_) | Self::Empty => None,
+            Self::Generated(_) | Self::Switched(_) | Self::Whole(_) | Self::Empty => None,
         }
+    }
+}
+
+/// A connection that speaks another protocol now (RFC 9110 7.8).
+#[derive(Debug)]
+pub struct Switched {
+    /// The socket.
+    pub stream: TcpStream,
+    /// What of the other protocol came with the 101.
+    pub first: Bytes,
+    /// Counts it as long as it lasts.
+    _lease: Lease,
+}
+
+impl Switched {
+    /// Takes the socket from hyper, once that has let go of it.
+    pub(super) async fn of(switch: OnUpgrade, lease: Lease) -> Result<Self, OriginError> {
+        let gone = |error| OriginError::from_hyper(&error);
+        let upgraded = switch.await.map_err(gone)?;
+        let parts = upgraded.downcast::<TokioIo<TcpStream>>();
+        let parts = parts.map_err(|_| OriginError::Closed("its socket is gone".to_owned()))?;
+        Ok(Self {
+            stream: parts.io.into_inner(),
+            first: parts.read_buf,
+            _lease: lease,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which rule takes a request.
 
-use super::{ATS, RemapOptions, built, redirect, table, table_with, to};
+use super::{ATS, Found, RemapOptions, built, redirect, table, table_with, to, url};
 use crate::config::remap::parse;
 
 #[test]
@@ -35,6 +35,27 @@ fn patterns_are_tried_in_file_order() {
     );
     assert_eq!(to(&table, "http://b.a.cn/"), "http://one/");
     assert_eq!(to(&table, "http://b.cn/"), "http://two/");
+}
+
+#[test]
+fn a_websocket_takes_the_rules_of_ws_before_those_of_http() {
+    let table = table(
+        "map http://a.cn/ http://o/\nmap ws://a.cn/chat ws://w/in\nmap / http://any/\n\
+         regex_map ws://(\\w+)\\.b\\.cn:8080/ http://$1.w/",
+    );
+    let to = |from: &str| match table.find_websocket(&url(from)) {
+        Found::Map { target, .. } => target.to_url(),
+        Found::Redirect { .. } | Found::None => "-".to_owned(),
+    };
+    assert_eq!(to("http://a.cn/chat/1?q"), "http://w/in/1?q");
+    assert_eq!(to("http://a.cn/other"), "http://o/other");
+    assert_eq!(to("https://a.cn/chat"), "http://any/chat");
+    assert_eq!(to("http://x.b.cn:8080/y"), "http://x.w/y");
+    let plain = super::to(&table, "http://a.cn/chat");
+    assert_eq!(
+        plain, "http://o/chat",
+        "no rule of ws takes a plain request"
+    );
 }
 
 #[test]

@@ -135,9 +135,8 @@ fn what_is_not_supported_is_refused_by_name() {
         ("map http://a/ http://b/ @in_ip=1.2.3.4", "@in_ip"),
         ("map http://a/ http://b/ @internal", "@internal"),
         ("map http://a/ http://b/ @strategy=x", "@strategy"),
-        ("map ws://a/ http://b/", "scheme ws"),
         ("map tunnel://a/ http://b/", "scheme tunnel"),
-        ("map http://a/ wss://b/", "scheme wss"),
+        ("map ws://a/ wss://b/", "TLS to origins"),
         ("map http://a/ https://b/", "TLS to origins"),
     ] {
         let error = error(text);
@@ -145,6 +144,17 @@ fn what_is_not_supported_is_refused_by_name() {
             error.contains(name) && error.contains("not supported yet"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn a_rule_for_websockets_leads_to_the_http_they_begin_as() {
+    let rule = rule("map ws://a.cn/ ws://b.cn/");
+    assert_eq!(rule.from.scheme, Some(Scheme::Ws));
+    assert_eq!(rule.to.scheme, Scheme::Http);
+    for kind in ["redirect", "redirect_temporary", "reverse_map"] {
+        let error = error(&format!("{kind} wss://a.cn/ http://b.cn/"));
+        assert!(error.contains("ws and wss stand in FROM of map"), "{error}");
     }
 }
 
