@@ -4,8 +4,10 @@
 //! takes the next epoch for its key, and what began before is dead. A clear
 //! does so for all keys of a volume, or of all.
 
+mod layout;
 mod rules;
 mod state;
 
+pub(super) use layout::{LayoutRow, SETTLED, UNDATED, next_layout};
 pub(super) use rules::{Clears, Rules, Subject};
 pub(super) use state::{State, StateError};

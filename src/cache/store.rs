@@ -11,6 +11,7 @@ mod deferred;
 mod evacuate;
 mod find;
 mod keep;
+mod layout;
 mod mover;
 mod names;
 mod open;
@@ -246,19 +247,19 @@ impl Cache {
         if self.options.spans.is_empty() {
             return Ok(None);
         }
-        let owner = self.fill_owner(key.place()).ok_or(NotStored::NoSpan)?;
+        let owner = self.fill_owner(key).ok_or(NotStored::NoSpan)?;
         Ok(Some(owner))
     }
 
     /// On the capacity tier if there is one; by record on the fast one, while
     /// its budget lasts.
-    fn fill_owner(&self, place: u64) -> Option<Arc<LiveStripe>> {
-        let fast = self.volume.owner(SpanTier::Fast, place);
+    fn fill_owner(&self, key: &CacheKey) -> Option<Arc<LiveStripe>> {
+        let fast = self.volume.owner(SpanTier::Fast, key);
         let by_record = self.live.load().tier.fills == SpanTier::Fast;
         if by_record && fast.as_ref().is_some_and(|stripe| stripe.has_budget()) {
             return fast;
         }
-        self.volume.owner(SpanTier::Capacity, place).or(fast)
+        self.volume.owner(SpanTier::Capacity, key).or(fast)
     }
 
     pub(super) fn count_write(&self, outcome: Result<(), NotStored>) {

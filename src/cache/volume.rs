@@ -5,6 +5,7 @@
 mod drive;
 mod live;
 mod passing;
+mod settle;
 mod span;
 mod start;
 mod survey;
@@ -18,12 +19,13 @@ pub(super) use start::StripeSeed;
 pub(super) use survey::Surveyed;
 pub(super) use wear::log_bytes_of;
 
+use super::CacheKey;
 use super::placement::{Placement, RANKS};
 use super::tier::SpanTier;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
-/// Stripes that may hold a key: so many ranks in each of two tiers.
+/// Stripes that are asked for a key: so many ranks in each of two tiers.
 pub(super) const HOLDERS: usize = 2 * RANKS;
 
 /// The stripes of one tier that are in use, and their placement.
@@ -46,6 +48,28 @@ impl TierStripes {
         let ranks = self.placement.ranks(place);
         ranks.filter_map(|rank| self.stripes.get(rank))
     }
+
+    fn owner(&self, place: u64) -> Option<&Arc<LiveStripe>> {
+        self.ranks(place).next()
+    }
+
+    /// The owner, and those of the next ranks that may hold what was theirs
+    /// before the placement changed.
+    fn holders(&self, place: u64) -> impl Iterator<Item = &Arc<LiveStripe>> {
+        let ranks = self.ranks(place).enumerate();
+        let asked = ranks.filter(|(rank, stripe)| *rank == 0 || !stripe.is_settled());
+        asked.map(|(_, stripe)| stripe)
+    }
+
+    /// The owner, and every stripe that may hold what belongs elsewhere:
+    /// changes may have gone by since whose ranks nobody knows.
+    fn claimants(&self, place: u64) -> impl Iterator<Item = &Arc<LiveStripe>> {
+        let owner = self.owner(place);
+        let owns =
+            move |stripe: &Arc<LiveStripe>| owner.is_some_and(|owner| Arc::ptr_eq(owner, stripe));
+        let stripes = self.stripes.iter();
+        stripes.filter(move |stripe| owns(stripe) || !stripe.is_settled())
+    }
 }
 
 /// Both tiers.
@@ -53,6 +77,15 @@ impl TierStripes {
 struct Tiers {
     fast: TierStripes,
     capacity: TierStripes,
+}
+
+impl Tiers {
+    const fn of(&self, tier: SpanTier) -> &TierStripes {
+        match tier {
+            SpanTier::Fast => &self.fast,
+            SpanTier::Capacity => &self.capacity,
+        }
+    }
 }
 
 /// Every span that is in use, and the placement over those that are online.
@@ -80,15 +113,20 @@ impl Volume {
         tiers.fast.stripes.is_empty() && tiers.capacity.stripes.is_empty()
     }
 
-    /// The stripe of a tier that a key belongs on, if any is online.
-    pub(super) fn owner(&self, tier: SpanTier, place: u64) -> Option<Arc<LiveStripe>> {
+    /// The stripe of a tier that a key belongs on, if that is in use. While its
+    /// span has gone offline and that is not remembered yet, nobody takes its
+    /// place: after a crash it might come back as if nothing had been stored
+    /// elsewhere.
+    pub(super) fn owner(&self, tier: SpanTier, key: &CacheKey) -> Option<Arc<LiveStripe>> {
         let tiers = self.tiers.load();
-        let stripes = match tier {
-            SpanTier::Fast => &tiers.fast,
-            SpanTier::Capacity => &tiers.capacity,
-        };
-        let mut online = stripes.ranks(place).filter(|stripe| stripe.is_online());
-        online.next().cloned()
+        let owner = tiers.of(tier).owner(key.place());
+        owner.filter(|stripe| stripe.is_online()).cloned()
+    }
+
+    /// Whether a key belongs on this very stripe.
+    pub(super) fn is_owner(&self, stripe: &Arc<LiveStripe>, key: &CacheKey) -> bool {
+        let owner = self.owner(stripe.span_tier(), key);
+        owner.is_some_and(|owner| Arc::ptr_eq(&owner, stripe))
     }
 
     /// Whether stripes of either tier are in use.
@@ -97,22 +135,35 @@ impl Volume {
         !tiers.fast.stripes.is_empty() && !tiers.capacity.stripes.is_empty()
     }
 
-    /// The stripes that may hold a key, in the order to ask them.
-    pub(super) fn holders(&self, place: u64) -> Holders {
+    /// The stripes that are asked for a key, in this order.
+    pub(super) fn holders(&self, key: &CacheKey) -> Holders {
         let tiers = self.tiers.load();
-        let ranks = tiers.fast.ranks(place).chain(tiers.capacity.ranks(place));
+        let place = key.place();
+        let asked = tiers.fast.holders(place);
+        let asked = asked.chain(tiers.capacity.holders(place));
         let mut holders = Holders::default();
-        for (slot, stripe) in holders.0.iter_mut().zip(ranks) {
+        for (slot, stripe) in holders.0.iter_mut().zip(asked) {
             *slot = Some(Arc::clone(stripe));
         }
         holders
     }
 
-    /// Whether a stripe of the capacity tier may hold a key.
-    pub(super) fn capacity_may_hold(&self, place: u64, hash: u128) -> bool {
+    /// Every stripe that a copy under the key may lie on, asked for or not: a
+    /// change of the key frees it there.
+    pub(super) fn claimants(&self, key: &CacheKey) -> Vec<Arc<LiveStripe>> {
         let tiers = self.tiers.load();
-        let mut ranks = tiers.capacity.ranks(place);
-        ranks.any(|stripe| stripe.may_hold(hash))
+        let place = key.place();
+        let fast = tiers.fast.claimants(place);
+        fast.chain(tiers.capacity.claimants(place))
+            .cloned()
+            .collect()
+    }
+
+    /// Whether a stripe of the capacity tier may hold a key.
+    pub(super) fn capacity_may_hold(&self, key: &CacheKey) -> bool {
+        let tiers = self.tiers.load();
+        let mut asked = tiers.capacity.holders(key.place());
+        asked.any(|stripe| stripe.may_hold(key.hash()))
     }
 
     /// Every stripe in use.
@@ -123,7 +174,7 @@ impl Volume {
     }
 }
 
-/// The stripes that may hold a key.
+/// The stripes that are asked for a key.
 #[derive(Debug, Default)]
 pub(super) struct Holders([Option<Arc<LiveStripe>>; HOLDERS]);
 

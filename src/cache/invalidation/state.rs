@@ -40,6 +40,7 @@ pub(crate) struct State {
     purges: sled::Tree,
     offline: sled::Tree,
     clears: sled::Tree,
+    pub(super) layout: sled::Tree,
     /// Names the installation.
     pub(crate) instance: u128,
     /// Counts the starts.
@@ -81,6 +82,7 @@ impl State {
             purges: db.open_tree("purges")?,
             offline: db.open_tree("offline")?,
             clears: db.open_tree("clears")?,
+            layout: db.open_tree("layout")?,
             db,
             instance,
             run,

@@ -190,9 +190,9 @@ impl Cache {
         if !live.go_offline() {
             return Err(unchanged(path.to_owned(), "out of use"));
         }
-        self.place_anew();
         let remembered = self.state.set_offline(live.uuid, true);
         live.retire();
+        self.thread.place_anew().await;
         remembered.map_err(|error| SpanCommandError::State(error.to_string()))
     }
 
@@ -230,7 +230,7 @@ impl Cache {
                 entry.state = Ok(Arc::clone(&live));
             }
         }
-        self.place_anew();
+        self.thread.place_anew_and_wait();
         Ok(live.state())
     }
 
@@ -250,13 +250,6 @@ impl Cache {
             }
         }
         Ok(())
-    }
-
-    /// Places keys anew over the spans that are online.
-    pub(super) fn place_anew(&self) {
-        let live = live_spans(&self.spans.lock());
-        self.volume.replace(&live);
-        self.publish();
     }
 
     /// Whether every stripe in use has been read.

@@ -48,19 +48,20 @@ impl Cache {
             if demotes {
                 self.demote(&stored).await;
             }
-            if evacuates {
-                self.evacuate_head(stripe, &stored);
+            match (evacuates, self.volume.is_owner(stripe, &stored.key)) {
+                (true, true) => self.evacuate_head(stripe, &stored),
+                (true, false) => self.bring_home(&stored, stripe).await,
+                (false, _) => {}
             }
         }
     }
 
     /// Copies an object to the capacity tier, unless that has it.
     async fn demote(&self, stored: &Stored) {
-        let (hash, place) = (stored.key.hash(), stored.key.place());
-        let Some(target) = self.volume.owner(SpanTier::Capacity, place) else {
+        let Some(target) = self.volume.owner(SpanTier::Capacity, &stored.key) else {
             return;
         };
-        if self.volume.capacity_may_hold(place, hash) {
+        if self.volume.capacity_may_hold(&stored.key) {
             return;
         }
         let mut copying = Copying::new(stored, &target, WriteCause::Demotion);
@@ -70,6 +71,22 @@ impl Cache {
                 copying.abandon();
                 self.count_refusal(no);
             }
+        }
+    }
+
+    /// Copies an object from a stripe that was its owner to the one that is it
+    /// now, in the same tier.
+    pub(super) async fn bring_home(&self, stored: &Stored, from: &LiveStripe) {
+        let Some(owner) = self.volume.owner(from.span_tier(), &stored.key) else {
+            return;
+        };
+        if owner.may_hold(stored.key.hash()) {
+            return;
+        }
+        let mut copying = Copying::new(stored, &owner, WriteCause::Evacuation);
+        if let Err(no) = self.copy(&mut copying).await {
+            copying.abandon();
+            self.count_refusal(no);
         }
     }
 
@@ -91,7 +108,7 @@ impl Cache {
     }
 
     /// Tells RAM where a head lies now. The key's slot is held.
-    fn move_home(&self, hash: u128, from: &Home, to: Home) {
+    pub(super) fn move_home(&self, hash: u128, from: &Home, to: Home) {
         let held = self.ram.peek(hash);
         let lies_there = |stored: &&Arc<Stored>| {
             let home = stored.home.as_ref();

@@ -19,7 +19,7 @@ impl Cache {
             return Ok(hit);
         }
         let mut doubtful = None;
-        let holders = self.volume.holders(key.place());
+        let holders = self.volume.holders(key);
         for stripe in holders.iter() {
             if !stripe.is_loaded() {
                 reason = Miss::NotReady;
@@ -84,7 +84,7 @@ impl Cache {
             return Err(Miss::Overtaken);
         }
         if let Some(fragments) = &mut stored.fragments {
-            fragments.spare = self.volume.owner(stripe.other_tier(), key.place());
+            fragments.spare = self.volume.owner(stripe.other_tier(), key);
         }
         let stored = Arc::new(stored);
         if !suspect && let Some(chunks) = &stored.chunks {

@@ -9,7 +9,7 @@ use crate::cache::object::{CopyRef, Fragments, Home, NewObject, NotStored, Store
 use crate::cache::ram::Admission;
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::{SpanTier, WriteCause};
-use crate::cache::volume::{Holders, LiveStripe, Written};
+use crate::cache::volume::{LiveStripe, Written};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Cache {
             return Err(NotStored::MetaTooLong);
         }
         self.check_length(object.body_len.unwrap_or(0))?;
-        if self.owner(&object.key)?.is_some() && !self.is_loaded(object.key.place()) {
+        if self.owner(&object.key)?.is_some() && !self.is_loaded(&object.key) {
             return Err(NotStored::NotReady);
         }
         Ok(())
@@ -64,6 +64,12 @@ impl Cache {
             None => self.owner(&stored.key)?,
         };
         let _slot = self.slots.lock(hash);
+        if let Some(target) = &target
+            && !self.volume.is_owner(target, &stored.key)
+        {
+            // Its body went there before the placement changed.
+            return Err(NotStored::NotReady);
+        }
         let subject = Subject {
             volume: target.as_ref().map(|target| target.volume),
             ..stored.subject()
@@ -107,10 +113,30 @@ impl Cache {
             return Err(NotStored::Replaced);
         }
         let newer = old.with_meta(meta, epoch);
-        match self.lower_home(old, home) {
-            Some((target, fragments)) => self.place(Stored { fragments, ..newer }, target, None),
-            None => self.place(newer, Arc::clone(&home.stripe), Some(home)),
+        if let Some((target, fragments)) = self.lower_home(old, home) {
+            return self.place(Stored { fragments, ..newer }, target, None);
         }
+        if self.volume.is_owner(&home.stripe, key) {
+            return self.place(newer, Arc::clone(&home.stripe), Some(home));
+        }
+        self.refresh_elsewhere(newer, old, home)
+    }
+
+    /// Gives the newer head of an object that lies where it belongs no more its
+    /// place, if the body can go along; else that has to be copied first.
+    fn refresh_elsewhere(
+        &self,
+        newer: Stored,
+        old: &Arc<Stored>,
+        home: &Home,
+    ) -> Result<(), NotStored> {
+        let owner = self.volume.owner(home.stripe.span_tier(), &newer.key);
+        let owner = owner.ok_or(NotStored::NotReady)?;
+        if newer.fragments.is_none() && newer.chunks.is_some() {
+            return self.place(newer, owner, None);
+        }
+        self.mover.offer(old);
+        Err(NotStored::Replaced)
     }
 
     /// Where the newer head of an object of the fast tier goes: to the capacity
@@ -125,7 +151,7 @@ impl Cache {
         if by_record || !home.stripe.is_fast() {
             return None;
         }
-        let owner = self.volume.owner(SpanTier::Capacity, old.key.place())?;
+        let owner = self.volume.owner(SpanTier::Capacity, &old.key)?;
         let fragments = old.fragments.as_ref().map(|body| body.on(&owner));
         let complete = fragments
             .as_ref()
@@ -140,13 +166,13 @@ impl Cache {
         let epoch = self.rules.add(hash);
         self.deferred.remove(hash);
         let in_ram = self.ram.remove(hash).is_some();
-        let holders = self.volume.holders(key.place());
-        let waits: Vec<Written> = holders.iter().filter_map(|s| s.free(hash)).collect();
+        let claimants = self.volume.claimants(key);
+        let waits: Vec<Written> = claimants.iter().filter_map(|s| s.free(hash)).collect();
         Gone {
             epoch,
             found: in_ram || !waits.is_empty(),
             waits,
-            known_everywhere: self.is_loaded(key.place()),
+            known_everywhere: self.is_loaded(key),
         }
     }
 
@@ -164,7 +190,7 @@ impl Cache {
             let held = self.ram.peek(hash);
             let in_ram = held.is_some_and(|held| Arc::ptr_eq(&held, &deferred.stored));
             let stored = deferred.stored.with_home(None);
-            match append(&stored, &deferred.target, None, WriteCause::Fill) {
+            match self.append_deferred(&stored, &deferred.target) {
                 Ok(home) if in_ram => {
                     self.ram
                         .insert(hash, Arc::new(stored.with_home(Some(home))));
@@ -177,10 +203,21 @@ impl Cache {
         any
     }
 
+    fn append_deferred(
+        &self,
+        stored: &Stored,
+        target: &Arc<LiveStripe>,
+    ) -> Result<Home, NotStored> {
+        if !self.volume.is_owner(target, &stored.key) {
+            return Err(NotStored::NotReady);
+        }
+        append(stored, target, None, WriteCause::Fill)
+    }
+
     /// Whether every stripe that may hold a key has been read.
-    fn is_loaded(&self, place: u64) -> bool {
-        let holders = self.volume.holders(place);
-        holders.iter().all(|stripe| stripe.is_loaded())
+    fn is_loaded(&self, key: &CacheKey) -> bool {
+        let claimants = self.volume.claimants(key);
+        claimants.iter().all(|stripe| stripe.is_loaded())
     }
 
     /// Gives a head its place in the log and in RAM, in place of every other
@@ -196,10 +233,12 @@ impl Cache {
             return Err(NotStored::TooLarge);
         }
         self.deferred.remove(hash);
-        let holders = self.volume.holders(stored.key.place());
-        let mut others = holders.iter().filter(|other| !Arc::ptr_eq(other, &target));
+        let claimants = self.volume.claimants(&stored.key);
+        let mut others = claimants
+            .iter()
+            .filter(|other| !Arc::ptr_eq(other, &target));
         if others.any(|other| other.may_hold(hash)) {
-            return self.defer(Arc::new(stored), target, &holders);
+            return self.defer(Arc::new(stored), target, &claimants);
         }
         let cause = copy_of.map_or(WriteCause::Fill, |_| WriteCause::Refresh);
         let home = append(&stored, &target, copy_of, cause).inspect_err(|_| {
@@ -213,18 +252,18 @@ impl Cache {
         self.admit_or_drop(hash, Arc::new(stored.with_home(Some(home))))
     }
 
-    /// Takes away what all holders have of the key, and lets the head wait until
+    /// Takes away what all claimants have of the key, and lets the head wait until
     /// the others have written that down.
     fn defer(
         &self,
         stored: Arc<Stored>,
         target: Arc<LiveStripe>,
-        holders: &Holders,
+        claimants: &[Arc<LiveStripe>],
     ) -> Result<(), NotStored> {
         let hash = stored.key.hash();
         // Readers find the newer head here before they miss the older ones.
         let waits = self.deferred.insert(hash, Arc::clone(&stored), &target);
-        let freed = holders.iter().filter_map(|holder| holder.free(hash));
+        let freed = claimants.iter().filter_map(|claimant| claimant.free(hash));
         let mut freed: Vec<Written> = freed.collect();
         freed.retain(|wait| !Arc::ptr_eq(&wait.stripe, &target));
         freed.iter().for_each(Written::hurry);

@@ -130,7 +130,7 @@ impl Mover {
         self.sketch.get_or_init(|| Sketch::new(keys())).add(hash)
     }
 
-    /// Has an object copied to the fast tier when it is its turn. False when
+    /// Has an object copied to where it belongs when it is its turn. False when
     /// too many wait.
     pub(super) fn offer(&self, stored: &Arc<Stored>) -> bool {
         let taken = self.shared.queue.lock().push(stored);
@@ -178,7 +178,7 @@ async fn run(cache: Weak<Cache>, shared: Arc<Shared>) {
                 return;
             };
             if stored.fragments.is_none() {
-                cache.promote(&stored).await;
+                cache.carry(&stored).await;
                 shared.end(&stored);
                 continue;
             }
@@ -186,7 +186,7 @@ async fn run(cache: Weak<Cache>, shared: Arc<Shared>) {
             let (shared, permits) = (Arc::clone(&shared), Arc::clone(&long_copies));
             tokio::spawn(async move {
                 let permit = permits.acquire_owned().await;
-                cache.promote(&stored).await;
+                cache.carry(&stored).await;
                 shared.end(&stored);
                 drop(permit);
             });

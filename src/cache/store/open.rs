@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use super::deferred::DeferredHeads;
+use super::layout;
 use super::mover::Mover;
 use super::slots::Slots;
 use super::thread::{self, CacheThread};
@@ -122,7 +123,9 @@ pub(super) fn open_over(
     };
     let (entries, reports) = open_spans(&shared, devices);
     let live = live_spans(&entries);
+    let unsettled = layout::take_part(&state, &live);
     let volume = Volume::over(&live);
+    unsettled.iter().for_each(|stripe| stripe.date_change());
     let live_options = options.live();
     let ram_automatic = automatic_ram(&options, &volume);
     let ram_size = live_options.ram_size.unwrap_or(ram_automatic);

@@ -102,8 +102,19 @@ impl Cache {
         bytes / u64::from(self.options.min_average_object_size).max(512)
     }
 
+    /// Copies an object that was offered to where it belongs: to the fast tier,
+    /// or within its own.
+    pub(super) async fn carry(&self, stored: &Stored) {
+        match &stored.home {
+            Some(home) if !self.volume.is_owner(&home.stripe, &stored.key) => {
+                self.bring_home(stored, &home.stripe).await;
+            }
+            _ => self.promote(stored).await,
+        }
+    }
+
     /// Copies an object of the capacity tier to the fast one, if that may be.
-    pub(super) async fn promote(&self, stored: &Stored) {
+    async fn promote(&self, stored: &Stored) {
         match self.try_promote(stored).await {
             Ok(()) => self.counters.add(Metric::TierPromotions, 1),
             Err(no) => self.count_refusal(no),
@@ -117,7 +128,7 @@ impl Cache {
     }
 
     async fn try_promote(&self, stored: &Stored) -> Result<(), NotMoved> {
-        let owner = self.volume.owner(SpanTier::Fast, stored.key.place());
+        let owner = self.volume.owner(SpanTier::Fast, &stored.key);
         let target = owner.ok_or(NotMoved::Needless)?;
         let fits = stored.body_len <= target.log_bytes() / LOG_SHARE;
         if !fits || target.may_hold_sure(stored.key.hash()) {
@@ -163,13 +174,19 @@ impl Cache {
         // Read before the check: what comes after it is newer than the copy.
         let epoch = self.rules.epoch();
         let _slot = self.slots.lock(hash);
+        if !self.volume.is_owner(target, &stored.key) {
+            return Err(NotMoved::Needless);
+        }
         let there = home.stripe.holds_written(hash, home.entry);
         if !there || self.rules.kills(&stored.subject()) {
             return Err(NotMoved::Gone);
         }
         let mut copy = stored.with_meta(stored.meta.clone(), epoch);
         copy.fragments = stored.fragments.as_ref().map(|from| from.on(target));
-        append(&copy, target, None, copying.cause)?;
+        let placed = append(&copy, target, None, copying.cause)?;
+        if copying.cause == WriteCause::Evacuation {
+            self.move_home(hash, home, placed);
+        }
         copying.bytes += head_bytes(stored);
         Ok(())
     }

@@ -129,7 +129,7 @@ impl Cache {
             .peek(key.hash())
             .filter(|stored| stored.key == *key);
         let mut copies: Vec<Copy> = ram.iter().map(|stored| in_ram(stored)).collect();
-        for stripe in self.volume.holders(key.place()).iter() {
+        for stripe in self.volume.holders(key).iter() {
             let accept = |located: Located| {
                 let place = located.place;
                 Some((Stored::from_fragment(located, key, stripe)?, place))

@@ -33,6 +33,8 @@ enum Job {
         key: u128,
         epoch: u64,
     },
+    /// Says that it is done.
+    PlaceAnew(Box<dyn FnOnce() + Send>),
     Stop(oneshot::Sender<()>),
 }
 
@@ -127,6 +129,26 @@ impl CacheThread {
         self.send(Job::FreeLater { key, epoch });
     }
 
+    /// Places keys anew over the spans that are online.
+    pub(super) async fn place_anew(&self) {
+        let (send, done) = oneshot::channel();
+        // Who no longer waits for it has no need of the answer.
+        self.send(Job::PlaceAnew(Box::new(move || {
+            send.send(()).ok();
+        })));
+        // Without the thread nothing is placed any more.
+        done.await.ok();
+    }
+
+    /// As [`CacheThread::place_anew`]; blocks until it is done.
+    pub(super) fn place_anew_and_wait(&self) {
+        let (send, done) = channel();
+        self.send(Job::PlaceAnew(Box::new(move || {
+            send.send(()).ok();
+        })));
+        done.recv().ok();
+    }
+
     /// Ends the thread, after the jobs that were given to it before.
     pub(super) async fn stop(&self) {
         let (done, wait) = oneshot::channel();
@@ -172,6 +194,11 @@ impl Work {
                     drop(done.send(cleared.map_err(|e| PurgeError::State(e.to_string()))));
                     continue;
                 }
+                Ok(Job::PlaceAnew(done)) => {
+                    self.cache.upgrade().inspect(|cache| cache.place_anew());
+                    done();
+                    continue;
+                }
                 Ok(Job::FreeLater { key, epoch }) => self.unfinished.push(Unfinished {
                     key,
                     epoch,
@@ -215,6 +242,7 @@ impl Work {
         cache.place_deferred();
         cache.mover.wake();
         cache.retire_spans();
+        cache.settle();
         cache.publish();
         self.finish(&cache);
         let reserved = self.state.reserve_epochs(cache.rules.epoch());

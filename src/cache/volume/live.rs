@@ -1,5 +1,6 @@
 //! A stripe in use: lookups and reads by any thread, writes under its lock.
 
+use super::settle::Settling;
 use super::span::LiveSpan;
 use super::wear::Wear;
 use crate::base::aligned::AlignedBuf;
@@ -51,6 +52,7 @@ pub(in crate::cache) struct LiveStripe {
     /// Turns of the log that were counted.
     pub(super) turns: AtomicU64,
     pub(super) wear: Wear,
+    pub(super) settling: Settling,
     /// The walk ahead of the cursor; `None` until it has begun.
     pub(super) passing: Mutex<Option<Passing>>,
 }
@@ -133,6 +135,7 @@ impl LiveStripe {
             sync_since: Mutex::default(),
             turns: AtomicU64::new(0),
             wear: Wear::default(),
+            settling: Settling::default(),
             passing: Mutex::default(),
         })
     }
@@ -161,6 +164,11 @@ impl LiveStripe {
     /// The tier that its reads count for.
     pub(in crate::cache) fn tier(&self) -> Tier {
         self.span.tier.into()
+    }
+
+    /// The tier that it belongs to.
+    pub(in crate::cache) fn span_tier(&self) -> SpanTier {
+        self.span.tier
     }
 
     /// The tier that it does not belong to.

@@ -31,6 +31,7 @@ impl LiveStripe {
     /// been read, by a thread of its own.
     pub(in crate::cache) fn begin(self: &Arc<Self>, seed: StripeSeed, is_new: bool) {
         if is_new {
+            self.begin_settled();
             return self.format(&seed);
         }
         let stripe = Arc::clone(self);
@@ -142,6 +143,7 @@ impl LiveStripe {
         // A stripe is begun once, by whoever opened its span.
         drop(self.core.set(core));
         self.take_configured();
+        self.date_if_undated();
         self.drive();
         self.moved.notify_waiters();
     }

@@ -144,12 +144,7 @@ async fn what_only_the_fast_tier_has_left_and_was_read_goes_to_the_capacity_tier
     // The first turn keeps what was read there before it was promoted.
     let mut next = running.pass(COLD, 80).await;
     assert_eq!(running.hot().await, [Tier::Fast; 10]);
-    let holders = |n: u32| {
-        running
-            .cache
-            .volume
-            .capacity_may_hold(key(n).place(), key(n).hash())
-    };
+    let holders = |n: u32| running.cache.volume.capacity_may_hold(&key(n));
     assert!((0..HOT).all(|n| !holders(n)));
 
     running.set_promote_after(0);

@@ -190,7 +190,7 @@ async fn a_copy_made_from_what_was_replaced_or_purged_gets_no_place() {
         )
         .unwrap();
     for copy in &copies {
-        running.cache.promote(copy).await;
+        running.cache.carry(copy).await;
     }
     assert_eq!(running.count(Metric::TierPromotions), 0);
     assert_eq!(running.count(Metric::TierRefusedGone), 3);

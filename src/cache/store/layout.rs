@@ -1,0 +1,67 @@
+//! Changes of the placement: keys move only once it is written down that they
+//! may have left copies behind.
+
+use super::Cache;
+use super::open::live_spans;
+use crate::cache::invalidation::{LayoutRow, SETTLED, State, UNDATED, next_layout};
+use crate::cache::volume::{LiveSpan, LiveStripe};
+use std::sync::Arc;
+
+/// Writes down which stripes take part from now on, and tells them what they
+/// may hold from before. Gives those that do.
+pub(super) fn take_part(state: &State, spans: &[Arc<LiveSpan>]) -> Vec<Arc<LiveStripe>> {
+    let online = spans.iter().filter(|span| span.is_online());
+    let stripes: Vec<Arc<LiveStripe>> = online.flat_map(|span| span.stripes()).collect();
+    let known = state.layout().unwrap_or_else(|error| {
+        tracing::error!(%error, "which stripes took part before is not known: all are asked");
+        Default::default()
+    });
+    let rows: Vec<(u128, LayoutRow, bool)> = stripes
+        .iter()
+        .map(|stripe| (stripe.uuid, stripe.layout_row(UNDATED), stripe.is_new()))
+        .collect();
+    let next = next_layout(&known, &rows);
+    if next != known
+        && let Err(error) = state.set_layout(&next)
+    {
+        tracing::error!(%error, "which stripes take part could not be written down");
+    }
+    let mut unsettled = stripes;
+    unsettled.retain(|stripe| {
+        let row = next.get(&stripe.uuid).copied();
+        let row = row.unwrap_or_else(|| stripe.layout_row(UNDATED));
+        stripe.set_settling(row);
+        row.settles_at == UNDATED
+    });
+    unsettled
+}
+
+impl Cache {
+    /// Places keys anew over the spans that are online. On the cache's thread
+    /// only, so that one change comes after the other.
+    pub(super) fn place_anew(&self) {
+        let live = live_spans(&self.spans.lock());
+        let unsettled = take_part(&self.state, &live);
+        self.volume.replace(&live);
+        // Who asked the placement before has stored by it when this returns.
+        self.slots.pass();
+        unsettled.iter().for_each(|stripe| stripe.date_change());
+        self.publish();
+    }
+
+    /// Writes down which stripes have gone round since the last change.
+    pub(super) fn settle(&self) {
+        for stripe in self.volume.stripes() {
+            let Some(rows) = stripe.settling_to_write() else {
+                continue;
+            };
+            if rows.1.settles_at == SETTLED {
+                tracing::info!(path = %stripe.path().display(), stripe = %format_args!("{:032x}", stripe.uuid),
+                    "gone round since the spans changed: it is asked for its own keys only");
+            }
+            if let Err(error) = self.state.change_row(stripe.uuid, rows) {
+                tracing::error!(%error, "the cache's state can't be written");
+            }
+        }
+    }
+}
