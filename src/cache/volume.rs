@@ -3,6 +3,7 @@
 //! There is one volume so far: every span's stripes belong to it.
 
 mod drive;
+mod holds;
 mod live;
 mod passing;
 mod settle;

@@ -232,34 +232,6 @@ impl LiveStripe {
         self.offset + place.offset
     }
 
-    /// Whether the directory has an entry that may be the key's.
-    pub(in crate::cache) fn may_hold(&self, key: u128) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| !core.directory.lookup(key).is_empty())
-    }
-
-    /// Whether the directory has such an entry that is in no doubt.
-    pub(in crate::cache) fn may_hold_sure(&self, key: u128) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| core.directory.lookup(key).any(|place| !place.suspect))
-    }
-
-    /// Whether this very entry is there and its fragment is on the device.
-    pub(in crate::cache) fn holds_written(&self, key: u128, entry: DirEntry) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| {
-            let mut places = core.directory.lookup(key);
-            let place = places.find(|place| place.entry.same_place(entry));
-            place.is_some_and(|place| !core.directory.is_buffered(&place))
-        })
-    }
-
-    /// Whether this very entry is still there.
-    pub(in crate::cache) fn holds(&self, key: u128, entry: DirEntry) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| core.directory.holds(key, entry))
-    }
-
     /// The first fragment of the key that `accept` takes, read and verified.
     ///
     /// # Errors
