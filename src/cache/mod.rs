@@ -25,7 +25,7 @@ pub use inspect::{
 pub use key::CacheKey;
 pub use object::{
     BodyError, BodyReader, CopyRef, Hit, Miss, NewObject, NotStored, ObjectKind, ObjectWriter,
-    PurgeError,
+    PurgeError, Room,
 };
 pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions};
 pub(crate) use span::{SpanError, check as check_span};

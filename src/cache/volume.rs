@@ -6,6 +6,7 @@ mod drive;
 mod holds;
 mod live;
 mod passing;
+mod room;
 mod settle;
 mod span;
 mod start;

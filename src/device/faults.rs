@@ -12,6 +12,7 @@
 //! | `PATH eio N`   | about one request in N fails with EIO                  |
 //! | `PATH short N` | about one read in N is short                           |
 //! | `PATH flip N`  | about one read in N has a bit turned                   |
+//! | `PATH slow N`  | a write takes N ms longer                              |
 //! | `PATH hang`    | requests stay unanswered, until the line is gone       |
 //! | `seed N`       | which requests are hit follows from N, not from chance |
 //!
@@ -24,6 +25,7 @@ use nix::errno::Errno;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Names the control file.
 const VARIABLE: &str = "STRATA_FAULTS";
@@ -35,6 +37,7 @@ enum Fault {
     Eio(u64),
     Short(u64),
     Flip(u64),
+    Slow(u64),
     Hang,
 }
 
@@ -69,6 +72,7 @@ fn fault(words: &[&str]) -> Option<Fault> {
         ("eio", Some(one_in)) => Some(Fault::Eio(one_in)),
         ("short", Some(one_in)) => Some(Fault::Short(one_in)),
         ("flip", Some(one_in)) => Some(Fault::Flip(one_in)),
+        ("slow", Some(ms)) => Some(Fault::Slow(ms)),
         _ => None,
     }
 }
@@ -113,9 +117,11 @@ impl FaultyDevice {
             *chance = (told.seed, Prng::seeded(told.seed.unwrap_or_default()));
         }
         let is_read = matches!(request, Request::Read { .. });
+        let is_write = matches!(request, Request::Write { .. });
         let mut faults = told.faults.into_iter();
         faults.find(|fault| match fault {
             Fault::Dead | Fault::Hang => true,
+            Fault::Slow(_) => is_write,
             Fault::Eio(one_in) => chance.1.below(*one_in) == 0,
             Fault::Short(one_in) | Fault::Flip(one_in) => is_read && chance.1.below(*one_in) == 0,
         })
@@ -145,6 +151,13 @@ impl FaultyDevice {
             Some(Fault::Flip(_)) => {
                 let chosen = self.chance.lock().1.next_u64();
                 hand_on(flipped(request, chosen));
+            }
+            Some(Fault::Slow(ms)) => {
+                let inner = Arc::clone(&self.inner);
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(ms));
+                    inner.submit_to_block(request);
+                });
             }
             Some(Fault::Hang) => self.held.lock().push(request),
         }

@@ -18,6 +18,7 @@ mod reload;
 mod restart;
 mod seed;
 mod site;
+mod slow;
 mod tiers;
 
 #[expect(dead_code, reason = "the tests of devices use the rest of it")]

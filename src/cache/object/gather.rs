@@ -38,6 +38,11 @@ impl Gather {
         complete
     }
 
+    /// Bytes of the piece that grows.
+    pub(super) const fn len(&self) -> usize {
+        self.tail.len()
+    }
+
     /// The last piece, taken out; empty only when nothing was pushed.
     pub(super) fn finish(&mut self) -> Bytes {
         let mut tail = std::mem::take(&mut self.tail);

@@ -4,11 +4,13 @@ mod answer;
 mod gather;
 mod hit;
 mod reader;
+mod room;
 mod stored;
 mod writer;
 
 pub use answer::{BodyError, Miss, NewObject, NotStored, ObjectKind, PurgeError};
 pub use hit::{CopyRef, Hit};
 pub use reader::BodyReader;
+pub use room::Room;
 pub(super) use stored::{Fragments, Home, Stored};
 pub use writer::ObjectWriter;

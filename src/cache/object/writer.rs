@@ -3,15 +3,20 @@
 use super::answer::{NewObject, NotStored, ObjectKind};
 use super::gather::Gather;
 use super::reader::BodyReader;
+use super::room::Room;
 use super::stored::{Fragments, Stored};
 use crate::base::prng::system_u128;
-use crate::cache::format::fragment::FragmentKind;
+use crate::cache::format::fragment::{FragmentKind, fragment_bytes};
 use crate::cache::format::object::body_key;
 use crate::cache::store::Cache;
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::WriteCause;
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Bytes of complete pieces that may wait in a writer for room on its stripe.
+const WAITING_MAX: u64 = 4 << 20;
 
 /// A store under way. Nothing of it is found by readers before
 /// [`ObjectWriter::commit`]; dropping it abandons the store.
@@ -20,6 +25,8 @@ pub struct ObjectWriter {
     cache: Arc<Cache>,
     object: NewObject,
     gather: Gather,
+    /// Complete pieces that the stripe has had no room for so far.
+    waiting: VecDeque<Bytes>,
     /// Complete pieces, while the body may enter the RAM cache.
     kept: Option<Vec<Bytes>>,
     /// Where complete pieces went, once there are any.
@@ -36,6 +43,7 @@ impl ObjectWriter {
         let keeps = cache.ram_takes(object.body_len.unwrap_or(0));
         Self {
             gather: Gather::new(piece, object.body_len),
+            waiting: VecDeque::new(),
             cache,
             object,
             kept: keeps.then(Vec::new),
@@ -47,7 +55,9 @@ impl ObjectWriter {
     }
 
     /// Adds `bytes` to the body. It never waits for a device, and copies the
-    /// bytes.
+    /// bytes. What the stripe has no room for now is held back here, up to
+    /// 4 MiB, and goes there on a later call; [`ObjectWriter::room`] is what to
+    /// wait for meanwhile.
     ///
     /// # Errors
     /// The store is lost then: `Backlog`, `TooLarge`, `WrongLength`,
@@ -57,11 +67,42 @@ impl ObjectWriter {
             return Err(NotStored::Aborted);
         }
         let pushed = self.take(bytes);
-        if pushed.is_err() {
-            self.failed = true;
-            self.cache.count_write(pushed);
+        if let Err(no) = pushed {
+            self.fail(no);
         }
         pushed
+    }
+
+    /// Gives the store up, for want of room: it counts as refused.
+    pub fn give_up(mut self) {
+        if !self.failed {
+            self.fail(NotStored::Backlog);
+        }
+    }
+
+    /// Bytes of the body that are held back.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.waiting.iter().map(len).sum()
+    }
+
+    /// The room that what is held back needs, or, once all has been pushed,
+    /// what [`ObjectWriter::commit`] adds to it; `None` where nothing is held
+    /// back, and for the end of a body of one fragment: that much is refused
+    /// rather than waited for, since any number of such may come.
+    #[must_use]
+    pub fn room(&self, is_end: bool) -> Option<Room> {
+        let fragments = self.fragments.as_ref()?;
+        let room = |head, body| Room {
+            stripe: Arc::clone(&fragments.stripe),
+            head,
+            body,
+        };
+        match self.waiting.front() {
+            Some(piece) => Some(room(0, piece.len())),
+            None if is_end && self.appended > 0 => Some(room(self.head_len(), self.end_len())),
+            None => None,
+        }
     }
 
     /// Makes the object found by every reader that comes from now on, in
@@ -114,10 +155,38 @@ impl ObjectWriter {
             return Err(NotStored::WrongLength);
         }
         self.cache.check_length(self.len)?;
-        for piece in self.gather.push(bytes) {
-            self.complete(piece)?;
+        self.waiting.extend(self.gather.push(bytes));
+        self.advance()?;
+        match self.waiting() > WAITING_MAX {
+            true => Err(NotStored::Backlog),
+            false => Ok(()),
+        }
+    }
+
+    /// What is held back goes on, in order, as far as there is room.
+    fn advance(&mut self) -> Result<(), NotStored> {
+        while let Some(piece) = self.waiting.front().cloned() {
+            match self.complete(piece) {
+                Err(NotStored::Backlog) => return Ok(()),
+                completed => completed?,
+            }
+            self.waiting.pop_front();
         }
         Ok(())
+    }
+
+    fn fail(&mut self, no: NotStored) {
+        self.failed = true;
+        self.cache.count_write(Err(no));
+    }
+
+    /// Bytes of the last piece, and what tells it from the head.
+    fn end_len(&self) -> usize {
+        self.gather.len() + fragment_bytes(0, 0)
+    }
+
+    fn head_len(&self) -> usize {
+        self.object.meta.len() + self.object.key.text().len()
     }
 
     /// A piece goes to the stripe, and is kept while RAM may want it.
@@ -165,6 +234,10 @@ impl ObjectWriter {
         let wrong = self.object.body_len.is_some_and(|said| said != self.len);
         if wrong || (self.object.kind == ObjectKind::Marker && self.len > 0) {
             return Err(NotStored::WrongLength);
+        }
+        self.advance()?;
+        if !self.waiting.is_empty() {
+            return Err(NotStored::Backlog);
         }
         let tail = self.gather.finish();
         let chunks = if self.appended == 0 {

@@ -38,10 +38,14 @@ impl Cache {
             return Err(NotStored::MetaTooLong);
         }
         self.check_length(object.body_len.unwrap_or(0))?;
-        if self.owner(&object.key)?.is_some() && !self.is_loaded(&object.key) {
+        let owner = self.owner(&object.key)?;
+        if owner.is_some() && !self.is_loaded(&object.key) {
             return Err(NotStored::NotReady);
         }
-        Ok(())
+        match owner.is_some_and(|stripe| stripe.is_stalled()) {
+            true => Err(NotStored::Backlog),
+            false => Ok(()),
+        }
     }
 
     /// Whether a body of this length can be stored at all.

@@ -52,12 +52,19 @@ impl Stripe {
         if new.copy_of.is_some_and(gone) && !is_planted(Planted::OldCopyTaken) {
             return Err(Refused::Superseded);
         }
-        let ring_lags = self.redo.is_full(self.geometry.log_bytes())
-            || self.redo.forced && !self.redo.has_room(&self.geometry);
-        if ring_lags || self.waiting_bytes() + length > self.options.backlog_bytes {
+        if !self.has_room(length) {
             return Err(Refused::Backlog);
         }
         Ok(())
+    }
+
+    /// Whether a fragment of `length` bytes, its own header included, would
+    /// not be refused as `Backlog` now.
+    #[must_use]
+    pub fn has_room(&self, length: u64) -> bool {
+        let ring_lags = self.redo.is_full(self.geometry.log_bytes())
+            || self.redo.forced && !self.redo.has_room(&self.geometry);
+        !ring_lags && self.waiting_bytes() + length <= self.options.backlog_bytes
     }
 
     /// Puts the entry of a fragment that has just been copied into the batch.

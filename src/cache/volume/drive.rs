@@ -57,7 +57,7 @@ impl LiveStripe {
     }
 
     /// Drives until `done`, or until the stripe can't go on.
-    async fn wait(self: &Arc<Self>, done: impl Fn() -> bool) {
+    pub(super) async fn wait(self: &Arc<Self>, done: impl Fn() -> bool) {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
@@ -103,6 +103,7 @@ impl LiveStripe {
                     stripe.span.give_up();
                 }
             }
+            stripe.stalled.store(false, Ordering::Relaxed);
             stripe.drive();
             stripe.moved.notify_waiters();
         });

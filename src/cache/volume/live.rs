@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
@@ -45,6 +45,8 @@ pub(in crate::cache) struct LiveStripe {
     pub(super) core: OnceLock<Core>,
     /// Told whenever something was completed.
     pub(super) moved: Notify,
+    /// Room was waited for in vain, and nothing was completed since.
+    pub(super) stalled: AtomicBool,
     /// What was configured since it was begun: backlog bytes, sync interval.
     pub(super) configured: Mutex<Option<(u64, Duration)>>,
     /// When the sync under way began.
@@ -131,6 +133,7 @@ impl LiveStripe {
             counters: Arc::clone(counters),
             core: OnceLock::new(),
             moved: Notify::new(),
+            stalled: AtomicBool::new(false),
             configured: Mutex::default(),
             sync_since: Mutex::default(),
             turns: AtomicU64::new(0),

@@ -15,7 +15,7 @@ admin_user_id: text = "nobody", "proxy.config.admin.user_id", ANY, Restart, Glob
 aio_mode: text = "auto", "proxy.config.aio.mode", one_of(&["auto", "native", "thread", "io_uring"]), Restart, Global, Honoured;
 /// Error page templates: 0 none, 1 the default directory, 2 per language, 3 per domain.
 body_factory_enable_customizations: int = 0, "proxy.config.body_factory.enable_customizations", between(0, 3), Restart, Global, Ignored;
-/// Bytes queued for a stripe beyond which a new write is refused.
+/// Bytes queued for a stripe beyond which a new write is refused; a body of several fragments waits for room, for 3 s in which the stripe takes nothing of it.
 cache_agg_write_backlog: int = 5_242_880, "proxy.config.cache.agg_write_backlog", at_least(65_536), Reload, Global, Honoured;
 /// Bytes up to which a resident alternate moves together with its vector.
 cache_alt_rewrite_max_size: int = 4096, "proxy.config.cache.alt_rewrite_max_size", at_least(0), Reload, Global, Ignored;

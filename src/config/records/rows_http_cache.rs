@@ -71,7 +71,7 @@ http_cache_required_headers: int = 0, "proxy.config.http.cache.required_headers"
 http_cache_set_cookie: text = "strip", "proxy.config.http.cache.set_cookie", one_of(&["strip", "keep", "no-store"]), Reload, Rule, Honoured;
 /// Revalidation: 0 when stale, 1 also when fresh by heuristics only, 2 always, 3 never, 4 as 0 and at If-Modified-Since.
 http_cache_when_to_revalidate: int = 0, "proxy.config.http.cache.when_to_revalidate", between(0, 4), Reload, Rule, Honoured;
-/// 1 adds Cache-Status (RFC 9211) to responses.
+/// 1 adds Cache-Status (RFC 9211) to responses; `stored` there says that storing has begun.
 http_cache_status: int = 1, "proxy.config.http.cache_status", FLAG, Reload, Rule, Honoured;
     } };
 }

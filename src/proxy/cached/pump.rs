@@ -1,8 +1,8 @@
 //! Carrying a body from the origin to the followers and into the cache.
 
 use super::job::{FillHead, Job, Tools};
-use super::storing::Storing;
-use crate::cache::{CacheKey, NewObject, ObjectKind, ObjectWriter};
+use super::storing::{Lag, Storing};
+use crate::cache::{CacheKey, NewObject, NotStored, ObjectKind, ObjectWriter};
 use crate::http::policy::NormalizeAcceptEncoding;
 use crate::metrics::Metric;
 use crate::proxy::fill::{Failure, FillBody};
@@ -149,10 +149,11 @@ impl Pump {
             };
             match next {
                 Ok(Some(data)) => {
-                    self.store(&data);
+                    self.count(self.storing.push(&data));
                     self.fill.push(data).await;
+                    self.count(self.storing.keep_up(Lag::UnderWay).await);
                 }
-                Ok(None) => return self.finish(),
+                Ok(None) => return self.finish().await,
                 Err(error) => match self.resume(&error).await {
                     Some(tail) => coming = Coming::Tail(tail),
                     None => {
@@ -215,8 +216,8 @@ impl Pump {
     }
 
     /// What the cache refuses, the followers still get.
-    fn store(&self, data: &Bytes) {
-        if self.storing.push(data).is_err() {
+    fn count(&self, stored: Result<(), NotStored>) {
+        if stored.is_err() {
             self.tools.cells.add(Metric::CacheWriteErrors, 1);
         }
     }
@@ -273,17 +274,14 @@ impl Pump {
     }
 
     /// The object first, then the marker that leads to it, then the news.
-    fn finish(mut self) {
+    async fn finish(mut self) {
         self.count_alone(Metric::BackgroundFillBytesCompleted);
-        match self.storing.commit() {
-            Some(Ok(())) => {
-                if let Some(leading) = self.marker.take() {
-                    leading.store(&self.tools, self.epoch);
-                }
-            }
-            Some(Err(_)) => self.tools.cells.add(Metric::CacheWriteErrors, 1),
-            None => {}
+        self.count(self.storing.keep_up(Lag::End).await);
+        let stored = self.storing.commit();
+        if let (Some(Ok(())), Some(leading)) = (stored, self.marker.take()) {
+            leading.store(&self.tools, self.epoch);
         }
+        self.count(stored.unwrap_or(Ok(())));
         self.fill.done();
     }
 }

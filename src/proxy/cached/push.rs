@@ -4,6 +4,7 @@ use super::job::Job;
 use super::lead::Place;
 use super::lookup::{self, Reading};
 use super::pump::Leading;
+use super::storing::{Lag, Storing};
 use crate::cache::{Cache, NotStored, ObjectWriter};
 use crate::http::framing::FramingError;
 use crate::http::framing::{BodyFraming, response_framing};
@@ -104,14 +105,14 @@ pub(in crate::proxy) async fn push<R: ClientRead>(
     let found = lookup::look_up(cache, routed, Reading::First).await;
     job.marker = found.marker;
     let place = Place::of(&job, &enclosed.headers).ok_or(NotStorable::VaryStar)?;
-    let mut object = enclosed.begin(&job, &place, epoch)?;
-    if !rest.is_empty() {
-        object.push(&rest)?;
-    }
+    let object = Storing::new(Some(enclosed.begin(&job, &place, epoch)?));
+    object.push(&rest)?;
     while let Some(part) = body.next().await? {
         object.push(&part)?;
+        object.keep_up(Lag::UnderWay).await?;
     }
-    object.commit()?;
+    object.keep_up(Lag::End).await?;
+    object.commit().unwrap_or(Err(NotStored::Aborted))?;
     if let Some(marker) = place.marker {
         Leading::of(&job, marker).store(&job.tools, epoch);
     }

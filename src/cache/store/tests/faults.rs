@@ -130,6 +130,88 @@ async fn a_device_that_answers_nothing_any_more_costs_misses_and_goes_offline() 
     running.cache.shutdown().await;
 }
 
+/// Pushes until some of the body waits for room; bytes pushed.
+fn crowd(writer: &mut ObjectWriter) -> usize {
+    let piece = Bytes::from(text(1, 1 << 20));
+    let mut pushed = 0;
+    while writer.waiting() == 0 {
+        writer.push(&piece).unwrap();
+        pushed += piece.len();
+    }
+    pushed
+}
+
+#[tokio::test]
+async fn a_large_body_is_held_back_for_a_device_that_takes_nothing_up_to_a_bound() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    machine.disks[0].1.hang(true);
+    let new = |n| {
+        let object = object(&key(n), running.cache.epoch());
+        running.cache.writer(object)
+    };
+    let mut writer = new(1).unwrap();
+    assert!(crowd(&mut writer) > 5 << 20);
+    let room = writer.room(false).unwrap();
+    tokio::select! {
+        biased;
+        () = room.come() => panic!("a device that hangs made room"),
+        () = tokio::task::yield_now() => {}
+    }
+    new(2).unwrap();
+    room.note_stall();
+    assert_eq!(new(2).unwrap_err(), NotStored::Backlog);
+    let more = Bytes::from(text(1, 1 << 20));
+    let refused = std::iter::repeat_with(|| writer.push(&more)).find(Result::is_err);
+    assert_eq!(refused, Some(Err(NotStored::Backlog)));
+    assert_eq!(writer.waiting(), 5 << 20);
+    writer.give_up();
+    let lost = running.registry.get(Metric::CacheWriteBacklogFailure);
+    assert_eq!(lost, 2, "each once");
+}
+
+#[tokio::test]
+async fn who_waits_for_room_on_a_span_that_goes_out_of_use_is_told() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let once = LiveOptions {
+        max_disk_errors: 1,
+        ..CacheOptions::default().live()
+    };
+    running.cache.configure(once);
+    machine.disks[0].1.hang(true);
+    let object = object(&key(1), running.cache.epoch());
+    let mut writer = running.cache.writer(object).unwrap();
+    crowd(&mut writer);
+    let room = writer.room(false).unwrap();
+    let passing = async {
+        tokio::task::yield_now().await;
+        running.clock.advance(Duration::from_secs(31));
+    };
+    tokio::join!(room.come(), passing);
+    assert_eq!(writer.push(&Bytes::new()), Err(NotStored::NotReady));
+}
+
+#[tokio::test]
+async fn a_body_that_was_held_back_is_whole_once_it_is_stored() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let object = object(&key(1), running.cache.epoch());
+    let body = text(1, (9 << 20) + 5);
+    let mut writer = running.cache.writer(object).unwrap();
+    for part in body.chunks(100_000) {
+        writer.push(&Bytes::copy_from_slice(part)).unwrap();
+        while let Some(room) = writer.room(false) {
+            room.come().await;
+            writer.push(&Bytes::new()).unwrap();
+        }
+    }
+    writer.room(true).unwrap().come().await;
+    writer.commit().unwrap();
+    let mut hit = running.cache.read(&key(1)).await.unwrap();
+    assert!(all(&mut hit).await == body);
+}
+
 #[tokio::test]
 async fn a_write_that_is_not_answered_is_an_error_and_no_stop_waits_for_it() {
     let machine = Machine::with(&[SpanTier::Capacity]);
