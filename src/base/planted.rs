@@ -29,6 +29,12 @@ pub(crate) enum Planted {
     DroppedUntold,
     /// Nobody misses the ring block that a run began with.
     OpeningUnmissed,
+    /// A header that tells of a ring block is not heard.
+    HeaderUnheard,
+    /// After a start the log goes on at places that the copy tells of.
+    ReachForgotten,
+    /// A batch that went astray is no sign that there was one.
+    StraysUnseen,
     /// Of one tag an older entry comes back beside a newer one.
     TwinsRestored,
     /// A header names the log's place at the sync's end, not its beginning.

@@ -252,6 +252,13 @@ impl BatchContent {
         rows.chunks_exact(40).map(Row::decode).collect()
     }
 
+    /// Where it belongs in a log of `log_bytes`.
+    #[must_use]
+    pub const fn position(&self, log_bytes: u64) -> u64 {
+        let start = self.cycle.saturating_mul(log_bytes);
+        start.saturating_add(self.offset)
+    }
+
     /// Bytes of the table.
     #[must_use]
     pub const fn table_bytes(&self) -> u64 {
@@ -290,13 +297,19 @@ impl Unverified<'_, BatchHeader> {
         position: u64,
         log_bytes: u64,
     ) -> Result<BatchContent, FormatError> {
+        let found = self.verify_anywhere(uuid, log_bytes)?;
+        check_same("position", found.position(log_bytes), position)?;
+        Ok(found)
+    }
+
+    /// The header, if these bytes are an intact one of the stripe `uuid`, of a
+    /// log of `log_bytes`, wherever they lie.
+    ///
+    /// # Errors
+    /// By what disagrees; `Value` for lengths that no writer writes.
+    pub fn verify_anywhere(&self, uuid: u128, log_bytes: u64) -> Result<BatchContent, FormatError> {
         let found = content(&intact(self, |_| 0)?.0);
-        let own = found
-            .cycle
-            .saturating_mul(log_bytes)
-            .saturating_add(found.offset);
         check_same("stripe", low64(found.uuid), low64(uuid))?;
-        check_same("position", own, position)?;
         check_lengths(&found, log_bytes)?;
         Ok(found)
     }

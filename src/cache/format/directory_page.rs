@@ -28,8 +28,11 @@
 //! |     12 |     4 | pages         | rows behind this header                          |
 //! |     16 |    16 | uuid          | of the stripe                                    |
 //! |     32 |     8 | sync_sequence | of the sync that wrote it                        |
-//! |     40 |     4 | reserved_end  | 0                                                |
+//! |     40 |     4 | reach         | 4096s that the log went on behind log_position   |
 //! |     44 |     4 | checksum      | CRC-32 of the above and of the rows              |
+//!
+//! `log_position` is the stripe header's; no page tells of anything behind
+//! `reach`.
 //!
 //! ## PageRow
 //!
@@ -59,6 +62,8 @@ pub const DISK_PAGE_BYTES: u64 = 4096 + PAGE_BYTES;
 const SLOTS_OFFSET: u64 = 4096;
 const TABLE_HEADER_BYTES: u64 = 48;
 const TABLE_ROW_BYTES: u64 = 16;
+/// Bytes that a page table counts its reach in.
+const REACH_UNIT: u64 = 4096;
 
 /// See the table of this module.
 #[derive(
@@ -89,7 +94,7 @@ pub struct PageTable {
     pages: U32,
     uuid: U128,
     sync_sequence: U64,
-    reserved_end: U32,
+    reach: U32,
     checksum: U32,
 }
 
@@ -222,15 +227,26 @@ pub fn verify_page(
     })
 }
 
+/// What a copy's page table says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyTable {
+    /// Of each page.
+    pub marks: Vec<PageMark>,
+    /// Bytes that the log had gone on behind the place where reading it begins,
+    /// when the last page was copied: no page tells of anything behind them.
+    pub reach: u64,
+}
+
 /// The page table of a copy as it goes to the device, padded to `block`, and
 /// its checksum for the stripe header.
 #[must_use]
 pub fn encode_page_table(
     (uuid, sync_sequence): (u128, u64),
-    marks: &[PageMark],
+    (marks, reach): (&[PageMark], u64),
     padded_bytes: u64,
 ) -> (AlignedBuf, u32) {
     let rows: Vec<u8> = marks.iter().flat_map(encode_mark).collect();
+    let reach = u32::try_from(reach.div_ceil(REACH_UNIT)).unwrap_or(u32::MAX);
     let mut header = PageTable {
         magic: U64::new(PageTable::MAGIC),
         version: U16::new(FORMAT_VERSION),
@@ -238,7 +254,7 @@ pub fn encode_page_table(
         pages: U32::new(u32::try_from(marks.len()).unwrap_or(0)),
         uuid: U128::new(uuid),
         sync_sequence: U64::new(sync_sequence),
-        reserved_end: U32::ZERO,
+        reach: U32::new(reach),
         checksum: U32::ZERO,
     };
     header.checksum = U32::new(self_sum(&header, &rows));
@@ -256,7 +272,7 @@ fn encode_mark(mark: &PageMark) -> [u8; 16] {
 }
 
 impl Unverified<'_, PageTable> {
-    /// A copy's page marks, if these bytes are the table of the stripe `uuid`
+    /// What the table says, if these bytes are the table of the stripe `uuid`
     /// that the sync `sync_sequence` wrote with `checksum`.
     ///
     /// # Errors
@@ -265,13 +281,16 @@ impl Unverified<'_, PageTable> {
         &self,
         (uuid, sync_sequence): (u128, u64),
         checksum: u32,
-    ) -> Result<Vec<PageMark>, FormatError> {
+    ) -> Result<CopyTable, FormatError> {
         let rows_bytes = |h: &PageTable| to_usize(u64::from(h.pages.get()) * TABLE_ROW_BYTES);
         let (header, rows) = intact(self, rows_bytes)?;
         check_same("stripe", low64(header.uuid.get()), low64(uuid))?;
         check_same("sync", header.sync_sequence.get(), sync_sequence)?;
         check_sum(header.checksum.get(), checksum)?;
-        Ok(rows.chunks_exact(16).filter_map(decode_mark).collect())
+        Ok(CopyTable {
+            marks: rows.chunks_exact(16).filter_map(decode_mark).collect(),
+            reach: u64::from(header.reach.get()) * REACH_UNIT,
+        })
     }
 }
 
@@ -298,7 +317,7 @@ mod tests {
         use super::super::PageTable;
         use crate::cache::format::table::table_matches_struct;
         table_matches_struct!(
-            PageTable: magic, version, reserved, pages, uuid, sync_sequence, reserved_end, checksum
+            PageTable: magic, version, reserved, pages, uuid, sync_sequence, reach, checksum
         );
     }
 
@@ -345,9 +364,13 @@ mod tests {
     #[test]
     fn a_page_table_comes_back_and_knows_its_sync() {
         let marks = [page().1, PageMark::default()];
-        let (bytes, sum) = encode_page_table((5, 9), &marks, 4096);
+        let (bytes, sum) = encode_page_table((5, 9), (&marks, 0), 4096);
         let table = Unverified::<PageTable>::new(&bytes);
-        assert_eq!(table.verify((5, 9), sum), Ok(marks.to_vec()));
+        let expected = CopyTable {
+            marks: marks.to_vec(),
+            reach: 0,
+        };
+        assert_eq!(table.verify((5, 9), sum), Ok(expected));
         assert!(table.verify((5, 8), sum).is_err());
         assert!(table.verify((4, 9), sum).is_err());
         assert!(table.verify((5, 9), sum ^ 1).is_err());
@@ -356,9 +379,18 @@ mod tests {
 
     #[test]
     fn tables_that_differ_have_different_sums() {
-        let one = encode_page_table((5, 9), &[PageMark::default()], 4096).1;
-        let two = encode_page_table((5, 9), &[page().1], 4096).1;
+        let one = encode_page_table((5, 9), (&[PageMark::default()], 0), 4096).1;
+        let two = encode_page_table((5, 9), (&[page().1], 0), 4096).1;
         assert_ne!(one, two);
+    }
+
+    #[test]
+    fn a_reach_comes_back_in_whole_blocks_and_never_shorter() {
+        for (reach, read) in [(0, 0), (1, 4096), (4096, 4096), (5 << 40, 5 << 40)] {
+            let (bytes, sum) = encode_page_table((5, 9), (&[], reach), 4096);
+            let table = Unverified::<PageTable>::new(&bytes).verify((5, 9), sum);
+            assert_eq!(table.unwrap().reach, read);
+        }
     }
 
     proptest! {

@@ -8,7 +8,7 @@
 //! |      0 |     8 | magic         | `StrataSt`                                       |
 //! |      8 |     2 | version       | of the format                                    |
 //! |     10 |     1 | good_copy     | 0 A, 1 B, 255 none: the directory began empty    |
-//! |     11 |     1 | reserved      | 0                                                |
+//! |     11 |     1 | is_opened     | 1: behind ring_position is a block of this run   |
 //! |     12 |     4 | volume        | number of the volume                             |
 //! |     16 |    16 | uuid          | of the stripe                                    |
 //! |     32 |    16 | instance      | the installation it last took part in            |
@@ -46,7 +46,7 @@ pub struct StripeHeader {
     magic: U64,
     version: U16,
     good_copy: u8,
-    reserved: u8,
+    is_opened: u8,
     volume: U32,
     uuid: U128,
     instance: U128,
@@ -126,6 +126,8 @@ pub struct StripeContent {
     pub suspect_below: u64,
     /// The last run it took part in.
     pub run: u64,
+    /// The ring has a block of that run behind `ring`: the one it began with.
+    pub is_opened: bool,
     /// The highest invalidation epoch it knows.
     pub epoch: u64,
 }
@@ -148,7 +150,7 @@ impl StripeContent {
             magic: U64::new(StripeHeader::MAGIC),
             version: U16::new(FORMAT_VERSION),
             good_copy: self.good.map_or(NO_COPY, |good| good.copy),
-            reserved: 0,
+            is_opened: u8::from(self.is_opened),
             volume: U32::new(self.volume),
             uuid: U128::new(self.uuid),
             instance: U128::new(self.instance),
@@ -216,6 +218,7 @@ fn content(header: &StripeHeader, good: Option<GoodCopy>) -> StripeContent {
         evacuation: header.evacuation.get(),
         suspect_below: header.suspect_below.get(),
         run: header.run.get(),
+        is_opened: header.is_opened == 1,
         epoch: header.epoch.get(),
     }
 }
@@ -227,7 +230,7 @@ mod tests {
     use proptest::prelude::*;
 
     table_matches_struct!(
-        StripeHeader: magic, version, good_copy, reserved, volume, uuid, instance, generation,
+        StripeHeader: magic, version, good_copy, is_opened, volume, uuid, instance, generation,
         length, block, pages, sync_sequence, log_position, log_sequence, ring_position,
         ring_sequence, evacuation, suspect_below, run, epoch, log_link, ring_link, page_table,
         checksum
@@ -257,6 +260,7 @@ mod tests {
             evacuation: 8 << 20,
             suspect_below: 3,
             run: 12,
+            is_opened: false,
             epoch: 13,
         }
     }
@@ -267,7 +271,11 @@ mod tests {
             good: None,
             ..sample()
         };
-        for content in [sample(), none] {
+        let opened = StripeContent {
+            is_opened: true,
+            ..sample()
+        };
+        for content in [sample(), none, opened] {
             let bytes = content.encode();
             let read = Unverified::<StripeHeader>::new(&bytes).verify(content.uuid);
             assert_eq!(read, Ok(content));

@@ -21,8 +21,15 @@ pub(super) enum Opening {
 }
 
 impl Opening {
-    /// Both headers, the first one safe before the second is touched.
-    pub(super) const ALL: [Self; 4] = [Self::Flush, Self::Header(1), Self::Flush, Self::Header(0)];
+    /// Both headers, the first one safe before the second is touched, and what
+    /// they tell of before both.
+    pub(super) const ALL: [Self; 5] = [
+        Self::Flush,
+        Self::Header(1),
+        Self::Flush,
+        Self::Header(0),
+        Self::Flush,
+    ];
 }
 
 /// What a plan that is out is for.
@@ -253,6 +260,7 @@ impl Stripe {
             self.state = State::Flushing;
         }
         let written = self.redo.written();
+        self.header.is_opened |= !self.opening.is_empty();
         if !self.redo.forced && self.lost_through > self.directory.written_sequence() {
             let position = self.directory.written_position();
             self.directory.set_written(position, self.lost_through);

@@ -315,6 +315,7 @@ fn first_header(
         evacuation: 0,
         suspect_below: 0,
         run: identity.run,
+        is_opened: false,
         epoch: identity.epoch,
     }
 }

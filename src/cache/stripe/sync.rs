@@ -224,7 +224,9 @@ impl Stripe {
         let copy = usize::from(run.copy & 1);
         let name = (self.identity.uuid, run.sequence);
         let length = self.geometry.page_table_bytes();
-        let (buf, table_checksum) = encode_page_table(name, &self.marks[copy], length);
+        let reach = self.directory.cursor().saturating_sub(run.log.position);
+        let marks = (self.marks[copy].as_slice(), reach);
+        let (buf, table_checksum) = encode_page_table(name, marks, length);
         self.table_checksum = table_checksum;
         self.set_sync(run.step, true);
         let action = Action::Write {
@@ -311,6 +313,7 @@ impl Stripe {
                 table_checksum: self.table_checksum,
             }),
             sync_sequence: run.sequence,
+            is_opened: false,
             log,
             ring,
             ..self.header

@@ -16,12 +16,36 @@ const PIECE: u64 = RING_READ;
 
 impl Recovery {
     /// Looks ahead, and at the log's start. After a clean stop there is nothing
-    /// to look for.
+    /// to look for, nor if it is known already that rows are missing.
     pub(super) fn look_ahead(&mut self, geometry: &Geometry) -> Phase {
-        if self.report.clean || is_planted(Planted::NoLookAhead) {
+        self.doubt |= self.lacks_opening() || self.lacks_reach(geometry);
+        if self.report.clean || self.doubt || is_planted(Planted::NoLookAhead) {
             return self.log_is_known(geometry);
         }
         Phase::Ahead(self.log.position)
+    }
+
+    /// Whether the header tells of a run's ring block, and nothing of that run
+    /// was found: it may have gone on further ahead than anybody looks.
+    fn lacks_opening(&self) -> bool {
+        let told = self.header.filter(|header| header.is_opened);
+        let is_lost = told.is_some_and(|header| self.log_run < header.run);
+        is_lost && !is_planted(Planted::HeaderUnheard)
+    }
+
+    /// Whether the directory copy tells of batches that were not found: it was
+    /// good only once they were written.
+    fn lacks_reach(&self, geometry: &Geometry) -> bool {
+        self.log_goes_on(geometry) < self.reach()
+    }
+
+    /// How far the directory copy may tell of the log.
+    pub(super) fn reach(&self) -> u64 {
+        let start = self.header.map_or(0, |header| header.log.position);
+        if is_planted(Planted::ReachForgotten) {
+            return 0;
+        }
+        start.saturating_add(self.table.reach)
     }
 
     /// As far as the longest batch reaches, or a start went on whose ring block
@@ -73,16 +97,19 @@ impl Recovery {
     }
 
     /// Whether an intact batch of the log's last run or a later one lies here
-    /// that its end does not lead to.
+    /// that its end does not lead to, if only because it went astray.
     fn is_later(&self, position: u64, bytes: &[u8], log_bytes: u64) -> bool {
         let claim = Unverified::<BatchHeader>::new(bytes);
-        let found = claim.verify_at(self.start.identity.uuid, position, log_bytes);
-        // In either of its own places the next one is what was in flight.
-        let cycle_start = (self.log.position / log_bytes + 1) * log_bytes;
-        let elsewhere = ![self.log.position, cycle_start].contains(&position);
-        let later =
-            |sequence| sequence > self.log.sequence || elsewhere && sequence == self.log.sequence;
-        found.is_ok_and(|batch| later(batch.sequence) && batch.run >= self.log_run)
+        let found = claim.verify_anywhere(self.start.identity.uuid, log_bytes);
+        found.is_ok_and(|batch| {
+            let own = batch.position(log_bytes);
+            let strays = batch.offset != position % log_bytes && !is_planted(Planted::StraysUnseen);
+            // In either of its own places the next one is what was in flight.
+            let cycle_start = (self.log.position / log_bytes + 1) * log_bytes;
+            let in_flight = own == position && [self.log.position, cycle_start].contains(&own);
+            let least = self.log.sequence + u64::from(in_flight);
+            (own == position || strays) && batch.sequence >= least && batch.run >= self.log_run
+        })
     }
 
     /// All rows are here: now the pages.

@@ -23,7 +23,7 @@ use crate::base::size::{MIB, round_down};
 use crate::cache::directory::Directory;
 use crate::cache::format::Unverified;
 use crate::cache::format::batch::{BATCH_HEADER_BYTES, BatchContent};
-use crate::cache::format::directory_page::{PageMark, PageTable, verify_page};
+use crate::cache::format::directory_page::{CopyTable, PageTable, verify_page};
 use crate::cache::format::fragment::fragment_bytes;
 use crate::cache::format::ring::{RedoRow, RingBlock};
 use crate::cache::format::stripe_header::{ChainPoint, StripeContent, StripeHeader};
@@ -146,7 +146,7 @@ pub struct Recovery {
     start: RecoveryStart,
     phase: Phase,
     header: Option<StripeContent>,
-    marks: Vec<PageMark>,
+    table: CopyTable,
     ring: Vec<u8>,
     /// Ring blocks behind a damaged one.
     later: VecDeque<RingBlock>,
@@ -182,7 +182,7 @@ impl Recovery {
             start,
             phase: Phase::Header(0),
             header: None,
-            marks: Vec::new(),
+            table: CopyTable::default(),
             ring: Vec::new(),
             later: VecDeque::new(),
             ring_next: ChainPoint::default(),
@@ -330,7 +330,7 @@ impl Recovery {
         let Some(good) = header.good else { return };
         let name = (header.uuid, header.sync_sequence);
         let table = Unverified::<PageTable>::new(bytes);
-        self.marks = table.verify(name, good.table_checksum).unwrap_or_default();
+        self.table = table.verify(name, good.table_checksum).unwrap_or_default();
     }
 
     /// All rows are here: the cursor is known, and so the pages can be judged.
@@ -351,12 +351,23 @@ impl Recovery {
         }
     }
 
-    /// Where the next batch goes. After a stop that was not clean the write in
-    /// flight may have left anything: the longest batch's room is skipped, so
-    /// that no half of it is ever taken for what is written next.
+    /// Where the next batch goes: behind all that the directory copy may tell
+    /// of. Before that its entries and what is written next would have the same
+    /// positions.
     fn next_batch(&self, geometry: &Geometry) -> ChainPoint {
+        ChainPoint {
+            position: self.log_goes_on(geometry).max(self.reach()),
+            ..self.log
+        }
+    }
+
+    /// Where the log goes on behind what was found of it. After a stop that was
+    /// not clean the write in flight may have left anything: the longest batch's
+    /// room is skipped, so that no half of it is ever taken for what is written
+    /// next.
+    fn log_goes_on(&self, geometry: &Geometry) -> u64 {
         if self.report.clean || is_planted(Planted::NoSkipAfterKill) {
-            return self.log;
+            return self.log.position;
         }
         let log_bytes = geometry.log_bytes();
         let options = &self.start.options;
@@ -369,10 +380,7 @@ impl Recovery {
         let longest = BATCH_MAX.max(u64::from(options.buffer_bytes));
         let skip = longest.min(round_down(log_bytes / 4, u64::from(geometry.block())));
         let room = log_bytes - start % log_bytes;
-        ChainPoint {
-            position: start + skip.min(room),
-            ..self.log
-        }
+        start + skip.min(room)
     }
 
     fn take_pages(&mut self, first: u32, bytes: &[u8]) {
@@ -396,7 +404,7 @@ impl Recovery {
     fn take_page(&mut self, page: u32, bytes: &[u8]) {
         self.report.pages += 1;
         let name = (self.start.identity.uuid, page);
-        let mark = self.marks.get(to_usize(u64::from(page)));
+        let mark = self.table.marks.get(to_usize(u64::from(page)));
         let verified = mark.map(|mark| verify_page(bytes, name, *mark));
         match (verified, self.directory.as_ref()) {
             (Some(Ok(copy)), Some(directory)) => directory.load_page(page, &copy),
@@ -452,6 +460,7 @@ impl Recovery {
             directory,
             header: StripeContent {
                 generation: header.generation + 1,
+                is_opened: false,
                 ..header
             },
             chain,

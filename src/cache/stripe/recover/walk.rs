@@ -110,11 +110,12 @@ impl Recovery {
         }
     }
 
-    /// A run that goes on behind an earlier one without the ring block that it
-    /// began with. That told what its start found no room for: it is back, and
-    /// may have been replaced since.
+    /// A run that goes on behind an earlier one, or first of all though a header
+    /// tells of it, without the ring block that it began with. That told what
+    /// its start found no room for: it is back, and may have been replaced since.
     fn miss_opening(&mut self, run: u64) {
-        let is_missing = self.log_run > 0 && run > self.log_run;
+        let is_told = self.header.is_some_and(|header| header.is_opened);
+        let is_missing = (self.log_run > 0 || is_told) && run > self.log_run;
         if is_missing && !is_planted(Planted::OpeningUnmissed) {
             self.suspect_below = self.suspect_below.max(self.log.position);
             self.report.suspect = true;

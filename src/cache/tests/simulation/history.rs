@@ -109,6 +109,12 @@ impl History {
             fate: Fate::Sound,
         }];
     }
+
+    /// A start has come to a damaged fragment before this op's own: that it
+    /// found nothing says nothing of the op.
+    pub(super) fn hide(&mut self, op: Op) {
+        self.ops = vec![Op { sequence: 0, ..op }];
+    }
 }
 
 impl Verdict {

@@ -1,7 +1,8 @@
 //! Seeds against promises; `docs/TESTING.md` has the fault model.
 //!
 //! `STRATA_SIM_SEED=n` replays one seed, `STRATA_SIM_SEEDS=n` runs so many,
-//! `STRATA_SIM_BUG=name` plants a bug that they must find.
+//! from that one on if both are given; `STRATA_SIM_BUG=name` plants a bug that
+//! they must find.
 
 mod content;
 mod disk;
@@ -13,6 +14,7 @@ mod stripe;
 mod weather;
 
 use crate::base::planted::with;
+use crate::cache::format::to_u64;
 
 /// Seeds of an ordinary run.
 const SEEDS: u64 = 64;
@@ -21,11 +23,15 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// Seeds that failed once, of faults that have been mended since.
+const ONCE_FAILED: [u64; 4] = [9711, 10_659, 12_724, 14_874];
+
 /// The seeds to run.
-fn seeds() -> std::ops::Range<u64> {
-    match number("STRATA_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("STRATA_SIM_SEEDS").unwrap_or(SEEDS),
+fn seeds() -> Vec<u64> {
+    match (number("STRATA_SIM_SEED"), number("STRATA_SIM_SEEDS")) {
+        (Some(first), count) => (first..first + count.unwrap_or(1)).collect(),
+        (None, Some(count)) => (0..count).collect(),
+        (None, None) => (0..SEEDS).chain(ONCE_FAILED).collect(),
     }
 }
 
@@ -38,7 +44,7 @@ fn every_seed_of_a_stripe_keeps_the_promises() {
         sum += with(planted::chosen(), || stripe::run(seed));
     }
     println!("{sum:?}");
-    let many = seeds().end - seeds().start >= SEEDS;
+    let many = to_u64(seeds().len()) >= SEEDS;
     let busy = sum.stops > 300 && sum.cycles > 300 && sum.syncs > 300 && sum.suspects > 0;
     assert!(busy || !many, "{sum:?}");
 }

@@ -1,8 +1,8 @@
 //! Ends of a run, and what the next start finds.
 
-use super::content::is_crowded;
+use super::content::{hash, is_crowded};
 use super::disk::Disk;
-use super::history::Written;
+use super::history::{Op, Written};
 use super::stripe::{BLOCK, LENGTH, World, identity, options};
 use super::weather::Weather;
 use crate::base::prng::Prng;
@@ -181,8 +181,13 @@ impl World {
             let found = found.map(|(version, _)| version);
             assert_eq!(found, kept, "promise 3: {context}");
         }
+        let held = |op: &Op| op.entry.is_some_and(|e| self.directory.holds(hash(key), e));
+        let hidden = verdict.durable.filter(|op| found.is_none() && held(op));
         let history = self.histories.entry(key).or_default();
         history.settle(found, &verdict);
+        if let Some(op) = hidden {
+            history.hide(op);
+        }
     }
 }
 
