@@ -40,7 +40,7 @@ impl Scope {
         }
     }
 
-    fn widen(&mut self, argument: Option<&str>) {
+    pub(super) fn widen(&mut self, argument: Option<&str>) {
         let named = argument.and_then(field_names);
         match (&mut *self, named) {
             (Self::Whole, _) => {}
@@ -81,6 +81,9 @@ pub struct ResponseDirectives {
     pub stale_while_revalidate: Option<u64>,
     /// stale-if-error (RFC 5861 4).
     pub stale_if_error: Option<u64>,
+    /// A targeted field said all this, so that Expires says nothing
+    /// (RFC 9213 2.2).
+    pub is_targeted: bool,
 }
 
 impl ResponseDirectives {
@@ -341,6 +344,7 @@ mod tests {
             s_maxage: Some(2),
             stale_while_revalidate: Some(3),
             stale_if_error: Some(4),
+            is_targeted: false,
         };
         assert_eq!(read, all);
     }

@@ -77,9 +77,13 @@ pub fn explicit(
     response_time: WallTime,
 ) -> Option<Lifetime> {
     let of = |secs: Option<u64>, source| secs.map(|secs| Lifetime { secs, source });
+    let expires = || match directives.is_targeted {
+        true => None,
+        false => expires(headers, response_time),
+    };
     of(directives.s_maxage, LifetimeSource::SMaxAge)
         .or_else(|| of(directives.max_age, LifetimeSource::MaxAge))
-        .or_else(|| of(expires(headers, response_time), LifetimeSource::Expires))
+        .or_else(|| of(expires(), LifetimeSource::Expires))
 }
 
 /// Whether a response of this status may be given a heuristic lifetime though

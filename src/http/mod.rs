@@ -18,6 +18,7 @@ pub mod reuse;
 pub mod storable;
 pub mod stored;
 pub mod target;
+pub mod targeted;
 #[cfg(test)]
 mod testing;
 pub mod upgrade;

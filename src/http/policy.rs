@@ -3,6 +3,8 @@
 //! The proxy fills this from the records named at each field; the default is
 //! RFC 9111's side where ATS's default leaves it.
 
+use ::http::HeaderName;
+
 /// What becomes of a response with Set-Cookie
 /// (`proxy.config.http.cache.set_cookie`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +132,9 @@ pub struct CachePolicy {
     pub range_lookup: bool,
     /// `http.cache.range.write`: a Range that misses fetches the whole object.
     pub range_write: bool,
+    /// `http.cache.targeted_cache_control_headers`: fields that take the place of
+    /// Cache-Control and Expires, the first that holds counts (RFC 9213).
+    pub targeted: Vec<HeaderName>,
     /// `http.normalize_ae`.
     pub normalize_accept_encoding: NormalizeAcceptEncoding,
 }
@@ -159,6 +164,9 @@ impl Default for CachePolicy {
             negative: Vec::new(),
             range_lookup: true,
             range_write: false,
+            targeted: ["strata-cache-control", "cdn-cache-control"]
+                .map(HeaderName::from_static)
+                .into(),
             normalize_accept_encoding: NormalizeAcceptEncoding::Gzip,
         }
     }

@@ -5,6 +5,7 @@ use super::date;
 use super::freshness::{self, Lifetime};
 use super::policy::{CachePolicy, CookieRule, RequiredHeaders, SetCookiePolicy};
 use super::target::RequestUrl;
+use super::targeted;
 use super::vary::{Vary, vary};
 use crate::base::clock::WallTime;
 use ::http::header::{
@@ -155,7 +156,7 @@ pub fn response_storable(
     times: Times,
     policy: &CachePolicy,
 ) -> Result<Storable, NotStorable> {
-    let mut directives = ResponseDirectives::of(response);
+    let mut directives = targeted::directives(response, &policy.targeted);
     if policy.ignore_server_no_cache {
         directives.no_store = false;
         directives.no_cache = super::cache_control::Scope::Absent;

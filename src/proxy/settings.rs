@@ -7,6 +7,7 @@ use crate::http::policy::{
     CachePolicy, CookieRule, NormalizeAcceptEncoding, RequiredHeaders, SetCookiePolicy,
     WhenToRevalidate,
 };
+use http::HeaderName;
 use std::time::Duration;
 
 /// Longer than any connection lasts, and within what timers take.
@@ -56,6 +57,7 @@ pub fn cache_policy(records: &Records) -> CachePolicy {
         negative: negative(records),
         range_lookup: records.http_cache_range_lookup != 0,
         range_write: records.http_cache_range_write != 0,
+        targeted: field_names(&records.http_cache_targeted_cache_control_headers),
         normalize_accept_encoding: normalize(records.http_normalize_ae),
     }
 }
@@ -118,8 +120,15 @@ fn negative(records: &Records) -> Vec<(u16, u64)> {
 }
 
 fn statuses(text: &str) -> Vec<u16> {
-    let words = text.split([' ', '\t', ',']);
-    words.filter_map(|word| word.parse().ok()).collect()
+    words(text).filter_map(|word| word.parse().ok()).collect()
+}
+
+fn field_names(text: &str) -> Vec<HeaderName> {
+    words(text).filter_map(|word| word.parse().ok()).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', '\t', ',']).filter(|word| !word.is_empty())
 }
 
 /// A record in seconds; a negative one is none.

@@ -69,6 +69,8 @@ http_cache_range_write: int = 0, "proxy.config.http.cache.range.write", FLAG, Re
 http_cache_required_headers: int = 0, "proxy.config.http.cache.required_headers", between(0, 2), Reload, Rule, Honoured;
 /// A Set-Cookie of a stored response: `strip` does not replay it, `keep` does, `no-store` does not store the response.
 http_cache_set_cookie: text = "strip", "proxy.config.http.cache.set_cookie", one_of(&["strip", "keep", "no-store"]), Reload, Rule, Honoured;
+/// Response fields, separated by blanks, that take the place of Cache-Control and Expires (RFC 9213): the first that is there and holds.
+http_cache_targeted_cache_control_headers: text = "Strata-Cache-Control CDN-Cache-Control", "proxy.config.http.cache.targeted_cache_control_headers", form(Syntax::Fields), Reload, Rule, Honoured;
 /// Revalidation: 0 when stale, 1 also when fresh by heuristics only, 2 always, 3 never, 4 as 0 and at If-Modified-Since.
 http_cache_when_to_revalidate: int = 0, "proxy.config.http.cache.when_to_revalidate", between(0, 4), Reload, Rule, Honoured;
 /// 1 adds Cache-Status (RFC 9211) to responses; `stored` there says that storing has begun.

@@ -16,6 +16,8 @@ pub enum Syntax {
     NameServers,
     /// HTTP statuses.
     Statuses,
+    /// Names of HTTP fields.
+    Fields,
     /// Host names and addresses, without ports.
     Hosts,
     /// An absolute URL of http or https.
@@ -30,6 +32,7 @@ impl Syntax {
             Self::Networks => each(text, |word| IpRange::parse(word).is_ok()),
             Self::NameServers => each(text, is_name_server),
             Self::Statuses => each(text, is_status),
+            Self::Fields => each(text, is_field),
             Self::Hosts => text.split_ascii_whitespace().all(is_host),
             Self::Url => is_url(text),
         }
@@ -49,6 +52,12 @@ fn is_name_server(word: &str) -> bool {
 fn is_status(word: &str) -> bool {
     word.parse()
         .is_ok_and(|status: u16| (100..600).contains(&status))
+}
+
+/// RFC 9110 5.6.2.
+fn is_field(word: &str) -> bool {
+    word.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 fn is_host(word: &str) -> bool {
@@ -76,6 +85,7 @@ impl fmt::Display for Syntax {
             Self::Networks => "a list of networks",
             Self::NameServers => "a list of ADDRESS or ADDRESS:PORT",
             Self::Statuses => "a list of 100 to 599",
+            Self::Fields => "a list of field names",
             Self::Hosts => "host names without ports, between blanks",
             Self::Url => "http://… or https://…",
         })
@@ -116,6 +126,11 @@ mod tests {
             Syntax::Statuses,
             &["404", "404, 500 599"],
             &["99", "600", "404 5xx"],
+        );
+        hold(
+            Syntax::Fields,
+            &["CDN-Cache-Control", "", "a, b c"],
+            &["a:", "a b=c", "é"],
         );
         hold(
             Syntax::Hosts,

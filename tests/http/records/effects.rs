@@ -62,6 +62,8 @@ effects! {
     "http.cache.range.write" = "1"; [RANGE], [FRESH], |seen| seen.sent("range") => "bytes=0-1", "";
     "http.cache.required_headers" = "2"; [GET, GET], [OLD], Seen::fetches => "1", "2";
     "http.cache.set_cookie" = "keep"; [GET, GET], [SETS_COOKIE], |seen| seen.field("set-cookie") => "", "a=b";
+    "http.cache.targeted_cache_control_headers" = "X-Own";
+        [GET, GET], ["200 OK\r\nCDN-Cache-Control: max-age=60"], Seen::fetches => "1", "2";
     "http.cache.when_to_revalidate" = "2"; [GET, GET], [FRESH], Seen::fetches => "1", "2";
     "http.cache_status" = "0"; [GET], [FRESH], |seen| seen.has("cache-status") => "true", "false";
     "http.insert_age_in_response" = "0"; [GET, GET], [FRESH], |seen| seen.has("age") => "true", "false";
