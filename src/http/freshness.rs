@@ -149,7 +149,9 @@ fn heuristic(
     let floor = policy.heuristic_min.min(policy.heuristic_max);
     let secs = match date::field(headers, &LAST_MODIFIED, response_time) {
         Some(modified) => {
-            let generated = date::field(headers, &DATE, response_time).unwrap_or(response_time);
+            // A Date ahead of our clock would lengthen what is a guess anyway.
+            let said = date::field(headers, &DATE, response_time).unwrap_or(response_time);
+            let generated = said.min(response_time);
             let part = fraction(generated.since(modified), policy.heuristic_lm_factor);
             part.clamp(floor, policy.heuristic_max)
         }
@@ -244,6 +246,8 @@ mod tests {
         assert_eq!(lifetime_of(302, &[date, old], &policy).secs, 0);
         let public = ("cache-control", "public");
         assert_eq!(lifetime_of(302, &[date, old, public], &policy).secs, 86_400);
+        let ahead = ("date", "Mon, 30 Nov 2026 22:00:00 GMT");
+        assert_eq!(lifetime_of(200, &[ahead, hour_ago], &policy).secs, 360);
         let future = ("last-modified", "Mon, 30 Nov 2099 11:00:00 GMT");
         assert_eq!(lifetime_of(200, &[date, future], &policy).secs, 0);
         let nothing = lifetime_of(200, &[date], &policy);

@@ -21,6 +21,9 @@ pub struct Facts {
     pub must_revalidate: bool,
     /// s-maxage was there, which implies proxy-revalidate (RFC 9111 5.2.2.10).
     pub s_maxage: bool,
+    /// immutable: while fresh, only a demand of the client's makes us ask
+    /// (RFC 8246 2).
+    pub immutable: bool,
     /// stale-while-revalidate.
     pub stale_while_revalidate: Option<u64>,
     /// stale-if-error.
@@ -252,7 +255,9 @@ fn counts_as_stale(
         }
         WhenToRevalidate::Always => true,
         WhenToRevalidate::Never => expired && facts.forbids_stale(),
-        WhenToRevalidate::ExpiredOrClientIms => expired || request.has_if_modified_since,
+        WhenToRevalidate::ExpiredOrClientIms => {
+            expired || (request.has_if_modified_since && !facts.immutable)
+        }
     }
 }
 
@@ -301,6 +306,7 @@ mod tests {
         no_cache: false,
         must_revalidate: false,
         s_maxage: false,
+        immutable: false,
         stale_while_revalidate: None,
         stale_if_error: None,
     };
@@ -507,6 +513,15 @@ mod tests {
                 EXPIRED,
             ),
             (WhenToRevalidate::ExpiredOrClientIms, PLAIN, 1, policy),
+            (
+                WhenToRevalidate::ExpiredOrClientIms,
+                Facts {
+                    immutable: true,
+                    ..PLAIN
+                },
+                1,
+                Verdict::Fresh,
+            ),
         ];
         for (when, facts, secs, verdict) in rows {
             let policy = CachePolicy {

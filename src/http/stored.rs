@@ -8,7 +8,8 @@
 //!
 //! The field lines leave out what each answer says anew: hop-by-hop and
 //! nominated fields, Age, Content-Length (the cache knows the body's length),
-//! Trailer, Via, and what storing drops. Server is the last of them, so that a
+//! Trailer, Via, Warning (obsolete, and of this transfer only: RFC 9111 5.5), and
+//! what storing drops. Server is the last of them, so that a
 //! hit can leave it out. Date is always there: when the origin
 //! sent none it is the time of receipt.
 
@@ -23,6 +24,7 @@ use super::{date, wire};
 use crate::base::clock::WallTime;
 use ::http::header::{
     AGE, CONTENT_LENGTH, DATE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, SERVER, TRAILER, VIA,
+    WARNING,
 };
 use ::http::{HeaderMap, StatusCode, Version};
 use bytes::Bytes;
@@ -178,6 +180,7 @@ impl StoredHead {
             no_cache: has(FLAG_NO_CACHE),
             must_revalidate: has(FLAG_MUST_REVALIDATE),
             s_maxage: has(FLAG_S_MAXAGE),
+            immutable: has(FLAG_IMMUTABLE),
             stale_while_revalidate: window(prefix.stale_while_revalidate),
             stale_if_error: window(prefix.stale_if_error),
         }
@@ -286,7 +289,7 @@ fn put_fields(
     let headers = received.headers;
     let mut dropped = nominated(headers);
     dropped.extend(storable.dropped.iter().cloned());
-    dropped.extend([AGE, CONTENT_LENGTH, TRAILER, VIA]);
+    dropped.extend([AGE, CONTENT_LENGTH, TRAILER, VIA, WARNING]);
     if date::field(headers, &DATE, received.times.response).is_none() {
         dropped.push(DATE);
         put_date(out, received.times.response);

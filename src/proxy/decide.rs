@@ -173,6 +173,7 @@ mod tests {
             no_cache: false,
             must_revalidate: false,
             s_maxage: false,
+            immutable: false,
             stale_while_revalidate: None,
             stale_if_error: None,
         }

@@ -102,6 +102,7 @@ fn everything_survives_the_bytes_and_nothing_is_copied() {
         no_cache: false,
         must_revalidate: false,
         s_maxage: true,
+        immutable: false,
         stale_while_revalidate: Some(7),
         stale_if_error: None,
     };
@@ -123,6 +124,28 @@ fn a_head_without_validators_or_date_has_the_time_of_receipt() {
     assert_eq!(head.header_map().get_all(DATE).iter().count(), 1);
     assert_eq!(head.validators().last_modified, None);
     assert!(head.facts().lifetime.secs <= MAX_DELTA);
+}
+
+#[test]
+fn warning_is_not_stored_rfc_9111_5_5() {
+    let head = build(&[
+        ("cache-control", "max-age=9"),
+        ("warning", "110 - \"Response is Stale\""),
+        ("x-a", "1"),
+    ]);
+    let lines = head.field_lines();
+    assert!(!String::from_utf8_lossy(&lines).contains("arning"));
+    let update = headers(&[("warning", "111 - \"Revalidation Failed\"")]);
+    let merged = head.merged_with_304(&update, times(1), &CachePolicy::default());
+    let lines = merged.unwrap().field_lines();
+    assert!(!String::from_utf8_lossy(&lines).contains("arning"));
+}
+
+#[test]
+fn immutable_is_kept_for_reuse_rfc_8246() {
+    assert!(!build(&[("cache-control", "max-age=9")]).facts().immutable);
+    let head = build(&[("cache-control", "immutable, max-age=9")]);
+    assert!(head.facts().immutable);
 }
 
 #[test]
