@@ -123,10 +123,14 @@ pub struct CachePolicy {
     pub max_stale_age: u64,
     /// `http.negative_revalidating_enabled`: whether that happens at all.
     pub stale_on_error: bool,
+    /// `http.negative_revalidating_lifetime`: how long past its lifetime a
+    /// response may be served in place of an error response.
+    pub stale_on_status_age: u64,
     /// `http.negative_revalidating_list`: statuses that count as failures.
     pub stale_on_error_statuses: Vec<u16>,
     /// `http.negative_caching_list` with `http.negative_caching_lifetime`:
-    /// status and lifetime of errors without an explicit one; empty is off.
+    /// status and lifetime of errors without an explicit one; empty is off. The
+    /// list may give a status a lifetime of its own.
     pub negative: Vec<(u16, u64)>,
     /// `http.cache.range.lookup`: ranges are served from whole objects.
     pub range_lookup: bool,
@@ -160,6 +164,7 @@ impl Default for CachePolicy {
             guaranteed_max: 31_536_000,
             max_stale_age: 86_400,
             stale_on_error: true,
+            stale_on_status_age: 86_400,
             stale_on_error_statuses: vec![500, 502, 503, 504],
             negative: Vec::new(),
             range_lookup: true,

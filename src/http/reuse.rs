@@ -159,19 +159,33 @@ pub fn judge(
     }
 }
 
+/// How an origin failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OriginFailure {
+    /// No response came, or none that could be trusted.
+    Silent,
+    /// A response with a status that counts as a failure ([`is_failure`]).
+    Status,
+}
+
 /// Whether a response may be served because the origin could not be asked or
 /// answered with a failure (RFC 9111 4.2.4, RFC 5861 4).
 ///
 /// The window past the lifetime is the response's stale-if-error, else the
-/// request's, else the policy's `max_stale_age`.
+/// request's, else the policy's `max_stale_age`, for a status of the origin's
+/// at most `stale_on_status_age`.
 #[must_use]
 pub fn may_serve_on_error(
     facts: &Facts,
-    request: &RequestDirectives,
+    (request, failure): (&RequestDirectives, OriginFailure),
     policy: &CachePolicy,
     now: WallTime,
 ) -> bool {
-    let by_policy = policy.stale_on_error.then_some(policy.max_stale_age);
+    let most = match failure {
+        OriginFailure::Silent => policy.max_stale_age,
+        OriginFailure::Status => policy.max_stale_age.min(policy.stale_on_status_age),
+    };
+    let by_policy = policy.stale_on_error.then_some(most);
     let window = facts
         .stale_if_error
         .or(request.stale_if_error)
@@ -457,8 +471,37 @@ mod tests {
     }
 
     fn on_error(facts: &Facts, secs: u64) -> bool {
+        on_failure(facts, OriginFailure::Silent, &CachePolicy::default(), secs)
+    }
+
+    fn on_failure(facts: &Facts, how: OriginFailure, policy: &CachePolicy, secs: u64) -> bool {
         let none = RequestDirectives::default();
-        may_serve_on_error(facts, &none, &CachePolicy::default(), at(secs))
+        may_serve_on_error(facts, (&none, how), policy, at(secs))
+    }
+
+    #[test]
+    fn an_error_response_has_a_window_of_its_own_measured_from_the_expiry() {
+        let policy = CachePolicy {
+            stale_on_status_age: 10,
+            ..CachePolicy::default()
+        };
+        let of = |how, secs| on_failure(&PLAIN, how, &policy, secs);
+        assert!(of(OriginFailure::Status, 110) && !of(OriginFailure::Status, 111));
+        assert!(of(OriginFailure::Silent, 111));
+        let bounded = CachePolicy {
+            max_stale_age: 5,
+            ..policy.clone()
+        };
+        for how in [OriginFailure::Status, OriginFailure::Silent] {
+            assert!(on_failure(&PLAIN, how, &bounded, 105), "{how:?}");
+            assert!(!on_failure(&PLAIN, how, &bounded, 106), "{how:?}");
+        }
+        let named = Facts {
+            stale_if_error: Some(20),
+            ..PLAIN
+        };
+        assert!(on_failure(&named, OriginFailure::Status, &policy, 120));
+        assert!(!on_failure(&named, OriginFailure::Status, &policy, 121));
     }
 
     #[test]
@@ -479,10 +522,25 @@ mod tests {
             stale_on_error: false,
             ..CachePolicy::default()
         };
-        assert!(may_serve_on_error(&PLAIN, &asked, &policy, at(107)));
-        assert!(!may_serve_on_error(&PLAIN, &asked, &policy, at(108)));
+        assert!(may_serve_on_error(
+            &PLAIN,
+            (&asked, OriginFailure::Silent),
+            &policy,
+            at(107)
+        ));
+        assert!(!may_serve_on_error(
+            &PLAIN,
+            (&asked, OriginFailure::Silent),
+            &policy,
+            at(108)
+        ));
         let none = RequestDirectives::default();
-        assert!(!may_serve_on_error(&PLAIN, &none, &policy, at(100)));
+        assert!(!may_serve_on_error(
+            &PLAIN,
+            (&none, OriginFailure::Silent),
+            &policy,
+            at(100)
+        ));
         assert!(is_failure(503, &policy));
         assert!(!is_failure(404, &policy));
     }

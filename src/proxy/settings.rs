@@ -53,6 +53,7 @@ pub fn cache_policy(records: &Records) -> CachePolicy {
         guaranteed_max: count(records.http_cache_guaranteed_max_lifetime),
         max_stale_age: count(records.http_cache_max_stale_age),
         stale_on_error: records.http_negative_revalidating_enabled != 0,
+        stale_on_status_age: count(records.http_negative_revalidating_lifetime),
         stale_on_error_statuses: statuses(&records.http_negative_revalidating_list),
         negative: negative(records),
         range_lookup: records.http_cache_range_lookup != 0,
@@ -112,11 +113,16 @@ fn negative(records: &Records) -> Vec<(u16, u64)> {
         return Vec::new();
     }
     let lifetime = count(records.http_negative_caching_lifetime);
-    let statuses = statuses(&records.http_negative_caching_list);
-    statuses
-        .into_iter()
-        .map(|status| (status, lifetime))
-        .collect()
+    let rows = words(&records.http_negative_caching_list);
+    rows.filter_map(|row| negative_row(row, lifetime)).collect()
+}
+
+/// `404`, or `404=60` for a lifetime of its own.
+fn negative_row(row: &str, lifetime: u64) -> Option<(u16, u64)> {
+    let Some((status, own)) = row.split_once('=') else {
+        return Some((row.parse().ok()?, lifetime));
+    };
+    Some((status.parse().ok()?, own.parse().ok()?))
 }
 
 fn statuses(text: &str) -> Vec<u16> {
@@ -176,5 +182,8 @@ mod tests {
         records.http_negative_caching_list = "404 502".into();
         records.http_negative_caching_lifetime = 7;
         assert_eq!(cache_policy(&records).negative, [(404, 7), (502, 7)]);
+        records.http_negative_caching_list = "404=60 410, 502=0".into();
+        let own = [(404, 60), (410, 7), (502, 0)];
+        assert_eq!(cache_policy(&records).negative, own);
     }
 }

@@ -32,6 +32,7 @@ differences! {
     "proxy.config.http.cache.required_headers", "2", "RFC 9111 3: a heuristic lifetime is a lifetime";
     "proxy.config.http.insert_client_ip", "1", "a Client-ip that a client sends is not to be believed";
     "proxy.config.http.insert_response_via_str", "0", "RFC 9110 7.6.3: a gateway names itself in what it forwards";
+    "proxy.config.http.negative_revalidating_lifetime", "1800", "an origin that answers with errors is stood in for as long as one that is silent; ATS counts from the error, Strata from the expiry";
     "proxy.config.http.response_server_str", "ATS/<version>", "our name, and no version for scanners";
     "proxy.config.http.server_ports", "8080 8080:ipv6", "as ATS 4.2's own file has it; add 8080:ipv6 for IPv6";
     "proxy.config.local_state_dir", "/run/trafficserver", "beside the configuration, without root; the unit sets /var/lib/strata";

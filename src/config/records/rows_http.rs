@@ -47,12 +47,12 @@ http_max_proxy_cycles: int = 0, "proxy.config.http.max_proxy_cycles", between(0,
 http_negative_caching_enabled: int = 0, "proxy.config.http.negative_caching_enabled", FLAG, Reload, Rule, Honoured;
 /// Seconds such a response is fresh.
 http_negative_caching_lifetime: int = 1800, "proxy.config.http.negative_caching_lifetime", at_least(0), Reload, Rule, Honoured;
-/// Statuses of negative caching, separated by blanks.
-http_negative_caching_list: text = "204 305 403 404 414 500 501 502 503 504", "proxy.config.http.negative_caching_list", form(Syntax::Statuses), Reload, Rule, Honoured;
+/// Statuses of negative caching, separated by blanks; `404=60` gives one seconds of its own.
+http_negative_caching_list: text = "204 305 403 404 414 500 501 502 503 504", "proxy.config.http.negative_caching_list", form(Syntax::StatusTable), Reload, Rule, Honoured;
 /// 1 serves a stale response when the origin fails.
 http_negative_revalidating_enabled: int = 1, "proxy.config.http.negative_revalidating_enabled", FLAG, Reload, Rule, Honoured;
-/// Seconds such a response then counts as fresh.
-http_negative_revalidating_lifetime: int = 1800, "proxy.config.http.negative_revalidating_lifetime", at_least(0), Reload, Rule, Ignored;
+/// Seconds after its expiry up to which it is served in place of a status of `negative_revalidating_list`; `http.cache.max_stale_age` bounds it too.
+http_negative_revalidating_lifetime: int = 86_400, "proxy.config.http.negative_revalidating_lifetime", at_least(0), Reload, Rule, Honoured;
 /// Statuses that count as a failure of the origin, separated by blanks.
 http_negative_revalidating_list: text = "500 502 503 504", "proxy.config.http.negative_revalidating_list", form(Syntax::Statuses), Reload, Rule, Honoured;
 /// Accept-Encoding as sent and keyed: 0 as it came, 1 gzip or nothing, 2 br, else gzip, else nothing, 3 as 2 but both where both are taken; 4 and 5 are to add zstd.

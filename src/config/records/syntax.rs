@@ -16,6 +16,8 @@ pub enum Syntax {
     NameServers,
     /// HTTP statuses.
     Statuses,
+    /// HTTP statuses, each perhaps with `=` and seconds.
+    StatusTable,
     /// Names of HTTP fields.
     Fields,
     /// Host names and addresses, without ports.
@@ -32,6 +34,7 @@ impl Syntax {
             Self::Networks => each(text, |word| IpRange::parse(word).is_ok()),
             Self::NameServers => each(text, is_name_server),
             Self::Statuses => each(text, is_status),
+            Self::StatusTable => each(text, is_status_row),
             Self::Fields => each(text, is_field),
             Self::Hosts => text.split_ascii_whitespace().all(is_host),
             Self::Url => is_url(text),
@@ -52,6 +55,17 @@ fn is_name_server(word: &str) -> bool {
 fn is_status(word: &str) -> bool {
     word.parse()
         .is_ok_and(|status: u16| (100..600).contains(&status))
+}
+
+fn is_status_row(word: &str) -> bool {
+    match word.split_once('=') {
+        None => is_status(word),
+        Some((status, seconds)) => is_status(status) && is_seconds(seconds),
+    }
+}
+
+fn is_seconds(word: &str) -> bool {
+    word.bytes().all(|b| b.is_ascii_digit()) && word.parse::<u32>().is_ok()
 }
 
 /// RFC 9110 5.6.2.
@@ -85,6 +99,7 @@ impl fmt::Display for Syntax {
             Self::Networks => "a list of networks",
             Self::NameServers => "a list of ADDRESS or ADDRESS:PORT",
             Self::Statuses => "a list of 100 to 599",
+            Self::StatusTable => "a list of 100 to 599, each perhaps with =SECONDS",
             Self::Fields => "a list of field names",
             Self::Hosts => "host names without ports, between blanks",
             Self::Url => "http://… or https://…",
@@ -126,6 +141,19 @@ mod tests {
             Syntax::Statuses,
             &["404", "404, 500 599"],
             &["99", "600", "404 5xx"],
+        );
+        hold(
+            Syntax::StatusTable,
+            &["404", "404=10, 500 599=0"],
+            &[
+                "99=1",
+                "404=",
+                "404=-1",
+                "404=+1",
+                "404=5s",
+                "=5",
+                "404=99999999999",
+            ],
         );
         hold(
             Syntax::Fields,

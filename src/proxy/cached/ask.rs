@@ -7,7 +7,7 @@ use super::{Cached, Copy, Step, pump};
 use crate::cache::BodyReader;
 use crate::http::conditional::{self, Precondition, Validators};
 use crate::http::date;
-use crate::http::reuse::{self, Reason};
+use crate::http::reuse::{self, OriginFailure, Reason};
 use crate::http::storable::NotStorable;
 use crate::proxy::cache_status::{CacheStatus, Forwarded};
 use crate::proxy::decide;
@@ -314,7 +314,7 @@ impl Cached<'_> {
         let may = pump::is_origin_failure(&failure);
         let Some((stale, body)) = asking
             .held
-            .filter(|(stale, _)| may && self.may_serve(stale))
+            .filter(|(stale, _)| may && self.may_serve(stale, &failure))
         else {
             let (outcome, answer) = (failure.outcome, failure.answer);
             return Step::Ended(account.failed(reply, outcome, answer, &failure.detail));
@@ -333,14 +333,19 @@ impl Cached<'_> {
         self.or_gone(served, &stale)
     }
 
-    fn has_stand_in(&self, asking: &Asking) -> bool {
-        asking.stale().is_some_and(|stale| self.may_serve(stale))
+    fn has_stand_in(&self, asking: &Asking, failure: &Failure) -> bool {
+        let stale = asking.stale();
+        stale.is_some_and(|stale| self.may_serve(stale, failure))
     }
 
-    fn may_serve(&self, stale: &Stale) -> bool {
+    fn may_serve(&self, stale: &Stale, failure: &Failure) -> bool {
         let now = self.ctx.shared.clock.wall();
         let policy = &self.routed.snapshot.policy;
-        stale.may_stand_in(&self.asked.directives, policy, now)
+        let how = match failure.status {
+            Some(_) => OriginFailure::Status,
+            None => OriginFailure::Silent,
+        };
+        stale.may_stand_in((&self.asked.directives, how), policy, now)
     }
 
     /// Waits for another request's fetch.
@@ -365,7 +370,7 @@ impl Cached<'_> {
             }
             HeadEvent::Failed(failure) if failure.is_abandoned() => Step::Again,
             HeadEvent::Failed(failure)
-                if failure.status.is_some() && !self.has_stand_in(&asking) =>
+                if failure.status.is_some() && !self.has_stand_in(&asking, &failure) =>
             {
                 // The origin has an answer, which was not wanted where this one
                 // waited.

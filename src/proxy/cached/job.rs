@@ -7,7 +7,7 @@ use crate::cache::{Cache, CacheKey};
 use crate::http::cache_control::RequestDirectives;
 use crate::http::conditional;
 use crate::http::policy::CachePolicy;
-use crate::http::reuse::{self, ReuseRequest};
+use crate::http::reuse::{self, OriginFailure, ReuseRequest};
 use crate::http::stored::StoredHead;
 use crate::http::target::RequestUrl;
 use crate::http::vary::normalize_accept_encoding;
@@ -113,13 +113,13 @@ impl Stale {
     /// have been replaced or purged is not known to be stale only.
     pub(super) fn may_stand_in(
         &self,
-        request: &RequestDirectives,
+        asked: (&RequestDirectives, OriginFailure),
         policy: &CachePolicy,
         now: WallTime,
     ) -> bool {
         !self.suspect
             && !reuse::is_failure(self.head.status().as_u16(), policy)
-            && reuse::may_serve_on_error(&self.head.facts(), request, policy, now)
+            && reuse::may_serve_on_error(&self.head.facts(), asked, policy, now)
     }
 }
 

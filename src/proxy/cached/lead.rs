@@ -7,7 +7,7 @@ use crate::cache::{CacheKey, NewObject, NotStored, ObjectKind, ObjectWriter};
 use crate::http::conditional;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
-use crate::http::reuse;
+use crate::http::reuse::{self, OriginFailure};
 use crate::http::storable::{self, Exchange, NotStorable, Storable, Times};
 use crate::http::stored::{Received, StoredHead};
 use crate::http::vary::{Vary, vary};
@@ -118,7 +118,7 @@ fn stands_in(job: &Job, stale: &Stale, status: StatusCode) -> bool {
     let policy = &job.snapshot.policy;
     let now = job.tools.clock.wall();
     reuse::is_failure(status.as_u16(), policy)
-        && stale.may_stand_in(&job.asked.directives, policy, now)
+        && stale.may_stand_in((&job.asked.directives, OriginFailure::Status), policy, now)
 }
 
 /// A 304: the stored head is brought up to date (RFC 9111 4.3.4).

@@ -83,6 +83,9 @@ effects! {
     "http.negative_caching_list" = "404", "http.negative_caching_enabled" = "1";
         [GET, GET], ["403 No"], Seen::fetches => "1", "2";
     "http.negative_revalidating_enabled" = "0"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
+    "http.negative_caching_list" = "403=9", "http.negative_caching_enabled" = "1";
+        [GET, GET], ["403 No"], Seen::lifetime => "1800", "9";
+    "http.negative_revalidating_lifetime" = "10"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
     "http.negative_revalidating_list" = "502"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
     "http.normalize_ae" = "0"; [ENCODINGS], [PLAIN], |seen| seen.sent("accept-encoding") => "gzip", "br, gzip";
     "http.request_header_max_size" = "1024"; [LONG_FIELD], [PLAIN], Seen::status => "200", "431";
