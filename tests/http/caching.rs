@@ -70,6 +70,20 @@ fn every_get_and_head_asks_for_the_same_encodings() {
 }
 
 #[test]
+fn a_get_with_content_is_passed_on_and_one_that_says_it_has_none_is_a_hit_rfc_9110_9_3_1() {
+    let origin = Origin::answering(|_| response("Cache-Control: max-age=60\r\n", "x"));
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for (content, fetches) in [("0\r\n", 1), ("0\r\n", 1), ("1\r\n", 2), ("1\r\n", 3)] {
+        let body = if content.starts_with('1') { "y" } else { "" };
+        let fields = format!("Content-Length: {content}");
+        let answer = client.ask(request("GET", &fields) + body);
+        assert_eq!(answer.text(), "x");
+        assert_eq!(origin.requests().len(), fetches, "{content}");
+    }
+}
+
+#[test]
 fn ages_that_are_no_numbers_do_not_count_and_the_first_line_does_rfc_9111_5_1() {
     let cases = [
         ("Age: 7200.0\r\n", 1),

@@ -25,6 +25,7 @@ use super::serve::{Server, Serving};
 use super::source::Source;
 use crate::cache::{BodyReader, Cache, CacheKey, Miss};
 use crate::http::cache_control::RequestDirectives;
+use crate::http::framing::BodyFraming;
 use crate::http::reuse::{self, ReuseRequest};
 use crate::http::storable::may_look_up;
 use crate::http::stored::StoredHead;
@@ -99,7 +100,8 @@ fn bypass(routed: &Routed) -> Option<Passing> {
         return Some(Passing::SWITCH);
     }
     // RFC 9110 9.3.1: content of a GET has no meaning, so no key tells it.
-    head.has_body().then_some(Passing {
+    let has_content = !matches!(head.framing, BodyFraming::None | BodyFraming::Length(0));
+    has_content.then_some(Passing {
         outcome: Outcome::MissMethod,
         why: Forwarded::Bypass,
     })
