@@ -3,6 +3,7 @@
 use super::cache_status::{CacheStatus, Forwarded};
 use super::context::WorkerContext;
 use super::h1::{BodyError, ClientRead, ClientWrite, Reply, RequestBody};
+use super::key::{key_by, keyed_url};
 use super::origin::{
     self, BodySender, BrokenBody, Interim, OriginBody, OriginError, OriginRequest, OriginResponse,
 };
@@ -11,11 +12,9 @@ use super::relay::{self, Account, Framed};
 use super::routed::Routed;
 use super::tunnel;
 use super::via::Told;
-use crate::cache::CacheKey;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use crate::http::invalidate;
-use crate::http::target::RequestUrl;
 use crate::http::vary::normalize_accept_encoding;
 use crate::metrics::{Cells, Metric};
 use http::Method;
@@ -117,8 +116,7 @@ fn invalidate(ctx: &WorkerContext, routed: &Routed, response: &OriginResponse) {
     let Some(cache) = &ctx.shared.cache else {
         return;
     };
-    let keyed = std::str::from_utf8(routed.key.text()).ok();
-    let keyed = keyed.and_then(|text| RequestUrl::parse(text).ok());
+    let keyed = keyed_url(&routed.key);
     let url = keyed.as_ref().unwrap_or(&routed.url);
     let (method, status) = (&routed.head.method, response.status);
     let urls = invalidate::invalidated(method, url, status, &response.headers);
@@ -127,7 +125,7 @@ fn invalidate(ctx: &WorkerContext, routed: &Routed, response: &OriginResponse) {
         ctx.cells.add(Metric::CacheDeletes, 1);
     }
     for named in urls.iter().filter(|named| *named != url) {
-        cache.remove(&CacheKey::of_url(named.as_str().to_owned()));
+        cache.remove(&key_by(&routed.snapshot.records, named.as_str()));
     }
 }
 

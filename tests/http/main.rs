@@ -10,6 +10,7 @@ mod counters;
 mod fills;
 mod forwarding;
 mod framing;
+mod keys;
 mod limits;
 mod messages;
 mod push;

@@ -22,7 +22,7 @@ http_cache_fuzz_probability: float = 0.0, "proxy.config.http.cache.fuzz.probabil
 /// Seconds before the expiry within which an early refresh may happen.
 http_cache_fuzz_time: int = 0, "proxy.config.http.cache.fuzz.time", SECONDS, Reload, Global, Ignored;
 /// A number mixed into every key; another number is an empty cache. -1 is none.
-http_cache_generation: int = -1, "proxy.config.http.cache.generation", at_least(-1), Reload, Rule, Ignored;
+http_cache_generation: int = -1, "proxy.config.http.cache.generation", at_least(-1), Reload, Rule, Honoured;
 /// Seconds that no lifetime exceeds, explicit ones included.
 http_cache_guaranteed_max_lifetime: int = 31_536_000, "proxy.config.http.cache.guaranteed_max_lifetime", at_least(0), Reload, Rule, Honoured;
 /// Seconds that no lifetime falls below.
@@ -43,8 +43,8 @@ http_cache_ignore_authentication: int = 0, "proxy.config.http.cache.ignore_authe
 http_cache_ignore_client_cc_max_age: int = 1, "proxy.config.http.cache.ignore_client_cc_max_age", FLAG, Reload, Rule, Honoured;
 /// 1 ignores `no-cache` of requests.
 http_cache_ignore_client_no_cache: int = 1, "proxy.config.http.cache.ignore_client_no_cache", FLAG, Reload, Rule, Honoured;
-/// 1 leaves the query out of the key.
-http_cache_ignore_query: int = 0, "proxy.config.http.cache.ignore_query", FLAG, Reload, Rule, Ignored;
+/// 1 leaves the query out of the key; the origin still gets it.
+http_cache_ignore_query: int = 0, "proxy.config.http.cache.ignore_query", FLAG, Reload, Rule, Honoured;
 /// 1 ignores `no-cache` and `no-store` of responses.
 http_cache_ignore_server_no_cache: int = 0, "proxy.config.http.cache.ignore_server_no_cache", FLAG, Reload, Rule, Honoured;
 /// 1 makes a `no-cache` of a request that is heeded a revalidation instead of a new fetch.

@@ -46,6 +46,7 @@ effects! {
     "http.cache.http" = "0"; [GET, GET], [FRESH], Seen::fetches => "1", "2";
     "http.cache.cache_responses_to_cookies" = "0"; [COOKIE, COOKIE], [FRESH], Seen::fetches => "1", "2";
     "http.cache.cache_urls_that_look_dynamic" = "0"; ["GET /?q=", "GET /?q="], [FRESH], Seen::fetches => "1", "2";
+    "http.cache.ignore_query" = "1"; ["GET /?a=1&b=", "GET /?a=2&b="], [FRESH], Seen::fetches => "2", "1";
     "http.cache.guaranteed_max_lifetime" = "10"; [GET, GET], [FRESH], Seen::lifetime => "60", "10";
     "http.cache.guaranteed_min_lifetime" = "100"; [GET, GET], [FRESH], Seen::lifetime => "60", "100";
     "http.cache.heuristic_lm_factor" = "0.0"; [GET, GET], [OLD], Seen::fetches => "1", "2";
