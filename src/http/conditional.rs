@@ -202,6 +202,32 @@ pub fn confirms(not_modified: &HeaderMap, stored: &Validators<'_>) -> bool {
     }
 }
 
+/// Whether the answer to a HEAD speaks of the stored response of `length` bytes
+/// (RFC 9111 4.3.5): it has the same status, and what it tells of validators,
+/// encoding and length is what is stored. When false, what is stored is stale.
+#[must_use]
+pub fn head_confirms(
+    (status, head): (StatusCode, &HeaderMap),
+    stored: &StoredHead,
+    length: u64,
+) -> bool {
+    let fields = stored.header_map();
+    let same = |name: HeaderName| {
+        let told = head.get(&name);
+        told.is_none() || told == fields.get(&name)
+    };
+    let told_length = head
+        .get(CONTENT_LENGTH)
+        .map(|value| value.as_bytes().trim_ascii());
+    status == stored.status()
+        && told_length.is_none_or(|told| told == length.to_string().as_bytes())
+        && confirms(head, &stored.validators())
+        && (stored.etag().is_some() || !head.contains_key(ETAG))
+        && [header::LAST_MODIFIED, CONTENT_ENCODING]
+            .into_iter()
+            .all(same)
+}
+
 /// Replaces stored fields by those of a 304 (RFC 9111 3.2), each name's lines
 /// as a whole, so that the head does not grow with each merge.
 ///

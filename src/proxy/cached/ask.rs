@@ -78,6 +78,23 @@ impl Asking {
     fn stale(&self) -> Option<&Rc<Stale>> {
         self.held.as_ref().map(|(stale, _)| stale)
     }
+
+    /// What it comes to when the origin has another response.
+    fn replaced(&self) -> Outcome {
+        let had_validator = self.stale().is_some_and(|stale| stale.head.has_validator());
+        match self.plan.reason {
+            Some(reason) => decide::replaced(reason, had_validator),
+            None => self.plan.outcome,
+        }
+    }
+
+    /// What a response for this client only comes to.
+    fn relayed(&self, reason: NotStorable) -> Outcome {
+        if self.plan.outcome == Outcome::UncacheableRemembered {
+            return Outcome::UncacheableRemembered;
+        }
+        decide::uncacheable(reason)
+    }
 }
 
 impl Cached<'_> {
@@ -155,6 +172,10 @@ impl Cached<'_> {
         let mut job = self.job(plan.outcome, plan.why);
         let stale = Stale::of(&found, self.routed);
         job.marker = found.marker;
+        if stale.as_ref().is_some_and(|stale| !stale.suspect) {
+            // A HEAD tells enough of it (RFC 9111 4.3.5).
+            job.method = self.routed.head.method.clone();
+        }
         let body = found.held.ok().map(|held| held.body);
         Asking {
             job: Rc::new(job),
@@ -194,8 +215,12 @@ impl Cached<'_> {
                 return self.serve_refreshed(&head, own, asking, reply).await;
             }
             Fetched::Relay(response, reason) => {
-                self.relay(*response, (reason, conditions), &asking, reply)
-                    .await
+                let told = (asking.relayed(reason), conditions);
+                self.relay(*response, told, &asking, reply).await
+            }
+            Fetched::Changed(response) => {
+                let told = (asking.replaced(), conditions);
+                self.relay(*response, told, &asking, reply).await
             }
             Fetched::ErrorResponse(status) => {
                 let failure = lead::error_response(status);
@@ -216,13 +241,7 @@ impl Cached<'_> {
         asking: Asking,
         reply: &mut Reply<'_, W>,
     ) -> Step {
-        let had_validator = asking
-            .stale()
-            .is_some_and(|stale| stale.head.has_validator());
-        let outcome = match asking.plan.reason {
-            Some(reason) => decide::replaced(reason, had_validator),
-            None => asking.plan.outcome,
-        };
+        let outcome = asking.replaced();
         let status = CacheStatus {
             stored: filling.is_stored,
             ..asking.plan.status()
@@ -411,16 +430,10 @@ impl Cached<'_> {
     async fn relay<W: ClientWrite>(
         &self,
         mut response: OriginResponse,
-        (reason, conditions): (NotStorable, Conditions),
+        (outcome, conditions): (Outcome, Conditions),
         asking: &Asking,
         reply: &mut Reply<'_, W>,
     ) -> Ended {
-        let remembered = asking.plan.outcome == Outcome::UncacheableRemembered;
-        let outcome = if remembered {
-            Outcome::UncacheableRemembered
-        } else {
-            decide::uncacheable(reason)
-        };
         let account = Account::new(outcome, relay::route(self.routed));
         let precondition = match conditions {
             Conditions::Strip => self.precondition(&response),

@@ -85,6 +85,8 @@ pub(super) struct Job {
     /// The fields as they go to the origin.
     pub(super) fields: HeaderMap,
     pub(super) asked: ReuseRequest,
+    /// GET, or HEAD where a client's HEAD validates what is held.
+    pub(super) method: Method,
 }
 
 /// A stored response that is to be validated.
@@ -92,7 +94,9 @@ pub(super) struct Stale {
     pub(super) head: StoredHead,
     pub(super) at: StaleRef,
     /// It may be older than what was stored last.
-    suspect: bool,
+    pub(super) suspect: bool,
+    /// Bytes of its body.
+    pub(super) length: u64,
 }
 
 impl Stale {
@@ -103,6 +107,7 @@ impl Stale {
             head: held.head.clone(),
             at: held.stale(routed),
             suspect: held.suspect,
+            length: held.body.remaining(),
         })
     }
 }
@@ -143,6 +148,7 @@ impl Job {
             client: routed.head.headers.clone(),
             fields,
             asked,
+            method: Method::GET,
         }
     }
 
@@ -163,7 +169,7 @@ impl Job {
             }
             (None, Conditions::Keep) => false,
         };
-        let request = OriginRequest::new(self.upstream.clone(), Method::GET, fields);
+        let request = OriginRequest::new(self.upstream.clone(), self.method.clone(), fields);
         (request, validates)
     }
 }

@@ -33,6 +33,8 @@ pub(super) enum Fetched {
     Refreshed(StoredHead, HeaderMap),
     /// A response for this client only.
     Relay(Box<OriginResponse>, NotStorable),
+    /// The answer to a HEAD that speaks of another response than the held one.
+    Changed(Box<OriginResponse>),
     /// An error response, and what is held may stand in for it.
     ErrorResponse(StatusCode),
     /// No response.
@@ -94,8 +96,29 @@ pub(super) async fn lead(
             writer.fail(error_response(response.status));
             Fetched::ErrorResponse(response.status)
         }
+        Some(stale) if job.method == Method::HEAD => head_told(job, writer, stale, response),
         Some(_) | None => share(job, writer, response, epoch),
     }
+}
+
+/// The answer to a HEAD: the stored head is brought up to date, or what is
+/// stored is taken out (RFC 9111 4.3.5). Requests that want a body and waited
+/// for it look again.
+fn head_told(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    stale: &Stale,
+    response: OriginResponse,
+) -> Fetched {
+    let told = (response.status, &response.headers);
+    if conditional::head_confirms(told, &stale.head, stale.length) {
+        return merge(job, writer, stale, &response);
+    }
+    let is_gone = matches!(response.status, StatusCode::NOT_FOUND | StatusCode::GONE);
+    if is_gone || response.status.is_success() {
+        job.tools.cache.remove(&stale.at.key);
+    }
+    Fetched::Changed(Box::new(response))
 }
 
 fn failed(writer: FillWriter<FillHead>, error: OriginError) -> Fetched {
@@ -129,13 +152,23 @@ async fn validated(
     (response, epoch): (OriginResponse, u64),
 ) -> Fetched {
     if !conditional::confirms(&response.headers, &stale.head.validators()) {
-        return anew(job, writer, epoch).await;
+        return anew(job, writer, stale, epoch).await;
     }
+    merge(job, writer, stale, &response)
+}
+
+/// Brings the stored head up to date by a response that speaks of it.
+fn merge(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    stale: &Stale,
+    response: &OriginResponse,
+) -> Fetched {
     let own = own_fields(&response.headers, &[SET_COOKIE]);
     let policy = &job.snapshot.policy;
     let merged = stale
         .head
-        .merged_with_304(&response.headers, times(&response), policy);
+        .merged_with_304(&response.headers, times(response), policy);
     match merged {
         Ok(head) if !is_found(job, &head) => {
             // Dropping the writer sends the followers back to the cache.
@@ -178,9 +211,10 @@ fn refresh(job: &Job, stale: &Stale, head: &StoredHead) {
 }
 
 /// The 304 speaks of another representation: the whole one, without conditions.
-async fn anew(job: &Job, writer: FillWriter<FillHead>, epoch: u64) -> Fetched {
+async fn anew(job: &Job, writer: FillWriter<FillHead>, stale: &Stale, epoch: u64) -> Fetched {
     let (request, _) = job.request(None, Conditions::Strip);
     match job.tools.origins.send(request).await {
+        Ok(response) if job.method == Method::HEAD => head_told(job, writer, stale, response),
         Ok(response) => share(job, writer, response, epoch),
         Err(error) => failed(writer, error),
     }

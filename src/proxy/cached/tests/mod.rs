@@ -3,6 +3,7 @@
 mod coalescing;
 mod conditions;
 mod freshness;
+mod heads;
 mod storing;
 mod vary;
 
