@@ -13,6 +13,7 @@ mod framing;
 mod keys;
 mod limits;
 mod messages;
+mod methods;
 mod push;
 mod records;
 mod suspect;

@@ -132,8 +132,7 @@ impl Exchange<'_> {
 
     fn message(&self, request: OriginRequest) -> Result<Request<RequestBody>, OriginError> {
         let mut headers = request.headers;
-        headers.remove(header::CONTENT_LENGTH);
-        headers.remove(header::TRANSFER_ENCODING);
+        frame(&mut headers, request.body.framing());
         self.pool
             .state
             .cells
@@ -266,6 +265,23 @@ impl From<OriginError> for Failed {
 impl From<Failed> for OriginError {
     fn from(failed: Failed) -> Self {
         failed.error
+    }
+}
+
+/// Says how the body ends, which hyper leaves out of some requests: it takes a
+/// body of unknown length for none in GET and HEAD, and names no length of 0.
+fn frame(headers: &mut HeaderMap, framing: BodyFraming) {
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::TRANSFER_ENCODING);
+    match framing {
+        BodyFraming::None | BodyFraming::UntilClose => {}
+        BodyFraming::Length(bytes) => {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+        }
+        BodyFraming::Chunked => {
+            let chunked = HeaderValue::from_static("chunked");
+            headers.insert(header::TRANSFER_ENCODING, chunked);
+        }
     }
 }
 

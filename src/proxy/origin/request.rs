@@ -1,5 +1,6 @@
 //! What is sent to an origin.
 
+use crate::http::framing::BodyFraming;
 use crate::http::upgrade::Offer;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -175,6 +176,16 @@ impl RequestBody {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.stream.is_none()
+    }
+
+    /// How its end is told to the origin, as far as it is still to come.
+    pub(super) fn framing(&self) -> BodyFraming {
+        let Some(stream) = &self.stream else {
+            return BodyFraming::None;
+        };
+        stream
+            .left
+            .map_or(BodyFraming::Chunked, BodyFraming::Length)
     }
 
     /// The count of parts that the origin has taken.
