@@ -28,7 +28,7 @@ impl Default for HeadLimits {
         Self {
             bytes: 131_072,
             fields: 1000,
-            target: 65_535,
+            target: 65_534,
         }
     }
 }

@@ -5,8 +5,10 @@
 //! holds only letters, digits, `-`, `.`, `_` and `~` (no percent-encoding and
 //! no sub-delims, which no resolvable name holds); an IP literal is IPv6
 //! without a zone; userinfo is refused (RFC 9110 4.2.4). More lenient in one:
-//! path and query may hold any visible ASCII but `#`, since clients in the wild
-//! send `|`, `{` and the like. Percent-encoding is never folded.
+//! path and query may hold any visible ASCII but `#`, `<`, `>` and the grave
+//! accent, since clients in the wild send `|`, `{` and the like. Those four are
+//! refused, for the origin side's HTTP library can't send them, and to encode
+//! them would be another URL (RFC 9112 3.2). Percent-encoding is never folded.
 
 use crate::base::scheme::Scheme;
 use ::http::header::HOST;
@@ -36,7 +38,8 @@ pub enum TargetError {
     /// `user@` or `user:password@` before the host (RFC 9110 4.2.4).
     #[error("userinfo in the target")]
     UserInfo,
-    /// A byte that no request-target holds: a control, a space, `#`, non-ASCII.
+    /// A byte that no request-target holds: a control, a space, non-ASCII, or
+    /// one of `#`, `<`, `>` and the grave accent.
     #[error("byte 0x{byte:02x} at offset {offset} of the target")]
     Byte {
         /// The byte.
@@ -326,7 +329,7 @@ fn host_field(input: &TargetInput<'_>) -> Result<Option<Authority>, TargetError>
 fn checked_text(target: &[u8]) -> Result<&str, TargetError> {
     let bad = target
         .iter()
-        .position(|b| !b.is_ascii_graphic() || *b == b'#');
+        .position(|b| !b.is_ascii_graphic() || b"#<>`".contains(b));
     if let Some(offset) = bad {
         let byte = target.get(offset).copied().unwrap_or_default();
         return Err(TargetError::Byte { byte, offset });

@@ -17,5 +17,6 @@ mod methods;
 mod push;
 mod records;
 mod suspect;
+mod targets;
 mod upgrade;
 mod vary;

@@ -24,6 +24,9 @@ pub enum OriginError {
     /// The scheme is not spoken to origins.
     #[error("scheme {0} is not spoken to origins")]
     Scheme(String),
+    /// The target that a rule makes is longer than can be sent.
+    #[error("request-target for the origin: {0}")]
+    Target(String),
     /// The last address tried took no connection.
     #[error("connecting to {addr}: {source}")]
     Connect {
@@ -86,6 +89,7 @@ impl OriginError {
                 Outcome::OriginConnect
             }
             Self::Scheme(_) => Outcome::AnsweredUnsupported,
+            Self::Target(_) => Outcome::AnsweredInvalid,
             Self::Stalled(_) | Self::Overdue(_) => Outcome::OriginTimeout,
             Self::Closed(_) => Outcome::OriginClosed,
             Self::Malformed(_) => Outcome::OriginMalformed,
@@ -99,6 +103,7 @@ impl OriginError {
         match self {
             Self::Refused { .. } => Answer::ForwardDenied,
             Self::Scheme(_) => Answer::NotImplemented,
+            Self::Target(_) => Answer::TargetTooLong,
             Self::Busy(_) => Answer::Unavailable,
             Self::ConnectTimeout { .. } | Self::Stalled(_) | Self::Overdue(_) => {
                 Answer::OriginTimeout
@@ -118,7 +123,11 @@ impl OriginError {
     pub const fn is_origin_failure(&self) -> bool {
         !matches!(
             self,
-            Self::Refused { .. } | Self::Scheme(_) | Self::RequestBody(_) | Self::RequestStalled(_)
+            Self::Refused { .. }
+                | Self::Scheme(_)
+                | Self::Target(_)
+                | Self::RequestBody(_)
+                | Self::RequestStalled(_)
         )
     }
 }

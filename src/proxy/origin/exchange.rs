@@ -141,7 +141,7 @@ impl Exchange<'_> {
             .method(request.method)
             .uri(request.upstream.path_and_query)
             .body(request.body)
-            .map_err(|error| OriginError::RequestBody(error.to_string()))?;
+            .map_err(|error| OriginError::Target(error.to_string()))?;
         *message.headers_mut() = headers;
         if let Some(to) = request.interim {
             pass_interim(&mut message, to);
