@@ -18,5 +18,7 @@ mod push;
 mod records;
 mod suspect;
 mod targets;
+mod trailers;
 mod upgrade;
 mod vary;
+mod versions;

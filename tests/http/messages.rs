@@ -106,6 +106,29 @@ fn fields_that_connection_names_stop_here_but_not_those_that_frame() {
 }
 
 #[test]
+fn fields_that_a_response_s_connection_names_are_not_stored_either() {
+    let origin = Origin::answering(|_| {
+        b"HTTP/1.1 200 OK\r\nConnection: a, b, Cache-Control\r\nA: 1\r\nB: 2\r\nC: 3\r\n\
+          Cache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok"
+            .to_vec()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for _ in 0..3 {
+        let response = client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(response.fields("a").len() + response.fields("b").len(), 0);
+        assert_eq!(response.fields("c"), ["3"]);
+        assert_eq!(response.fields("cache-control"), ["max-age=60"]);
+        assert_eq!(response.fields("connection"), [""; 0]);
+    }
+    assert_eq!(
+        origin.requests().len(),
+        1,
+        "hits, which the directive allowed"
+    );
+}
+
+#[test]
 fn the_origin_learns_of_the_client_and_of_us() {
     let origin = Origin::with_body("hello");
     let proxy = Proxy::start(&origin.map("/"));
