@@ -7,6 +7,7 @@ mod support;
 mod caching;
 mod connections;
 mod counters;
+mod differential;
 mod fills;
 mod forwarding;
 mod framing;
