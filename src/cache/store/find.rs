@@ -55,10 +55,13 @@ impl Cache {
                 let content = ObjectContent::decode(&located.fragment.meta).ok()?;
                 (content.epoch < epoch).then_some(located.place.entry)
             };
-            // What can't be read can't be served either.
-            if let Ok(entry) = stripe.find(hash, accept).await {
-                waits.extend(stripe.free_entry(hash, entry));
+            match stripe.find(hash, accept).await {
+                Ok(entry) => waits.extend(stripe.free_entry(hash, entry)),
+                // Who can't read it now may read it later.
+                Err(Miss::ReadError) => waits.extend(stripe.free(hash)),
+                Err(_) => {}
             }
+            waits.extend(stripe.unwritten());
         }
         waits
     }

@@ -171,10 +171,13 @@ impl Cache {
         self.deferred.remove(hash);
         let in_ram = self.ram.remove(hash).is_some();
         let claimants = self.volume.claimants(key);
-        let waits: Vec<Written> = claimants.iter().filter_map(|s| s.free(hash)).collect();
+        let freed = claimants.iter().filter_map(|stripe| stripe.free(hash));
+        let found = freed.count() > 0 || in_ram;
+        // What was taken out a moment ago may not be written down yet either.
+        let waits = claimants.iter().filter_map(LiveStripe::unwritten).collect();
         Gone {
             epoch,
-            found: in_ram || !waits.is_empty(),
+            found,
             waits,
             known_everywhere: self.is_loaded(key),
         }

@@ -161,7 +161,8 @@ impl Stripe {
     }
 
     /// The last batch there is: filling, or else sealed or written.
-    pub(super) fn last_sequence(&self) -> u64 {
+    #[must_use]
+    pub fn last_sequence(&self) -> u64 {
         let filling = self.filling.as_ref().map(|filling| filling.sequence);
         filling.unwrap_or(self.chain.sequence - 1)
     }

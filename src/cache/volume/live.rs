@@ -328,6 +328,17 @@ impl LiveStripe {
         })
     }
 
+    /// The last batch, if it is not written yet: with it, all that was taken
+    /// out so far is written down.
+    pub(in crate::cache) fn unwritten(self: &Arc<Self>) -> Option<Written> {
+        let core = self.core.get()?;
+        let written = Written {
+            stripe: Arc::clone(self),
+            sequence: core.stripe.lock().last_sequence(),
+        };
+        (!written.is_done()).then_some(written)
+    }
+
     /// Its state: its span's, unless that is in use.
     pub(super) fn state(&self) -> SpanState {
         if !self.is_online() {

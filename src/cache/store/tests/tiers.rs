@@ -218,6 +218,37 @@ async fn a_purge_takes_both_copies_and_neither_comes_back() {
     }
 }
 
+/// What may go before a purge, within the second in which it is not written.
+#[derive(Clone, Copy, Debug)]
+enum Before {
+    Purge,
+    Remove,
+    Store,
+}
+
+#[tokio::test]
+async fn a_purge_holds_though_what_went_before_it_is_not_written_yet() {
+    for before in [Before::Purge, Before::Remove, Before::Store] {
+        let machine = Machine::with(&FAST_FIRST);
+        let running = machine.start().await;
+        running.promoted(1, b"old").await;
+        running.cache.sync().await;
+        match before {
+            Before::Purge => drop(running.cache.purge(&key(1)).await),
+            Before::Remove => running.cache.remove(&key(1)),
+            Before::Store => store(&running.cache, &key(1), b"new").unwrap(),
+        }
+        // The thread looks after each: what it takes for finished it forgets.
+        for n in [1, 2, 3] {
+            running.cache.purge(&key(n)).await.unwrap();
+        }
+        running.kill();
+        let again = machine.start().await;
+        let found = again.cache.read(&key(1)).await;
+        assert!(found.is_err(), "{before:?}: {found:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_refresh_of_a_promoted_object_reaches_the_capacity_tier() {
     let mut machine = Machine::with(&FAST_FIRST);
