@@ -104,14 +104,20 @@ impl State {
         Ok(())
     }
 
-    /// Writes the purge of `key` at `epoch` down; it is durable on return.
+    /// Writes purges down, key and epoch of each; they are durable on return.
     ///
     /// # Errors
-    /// When it can't be made durable.
-    pub(crate) fn begin_purge(&self, key: u128, epoch: u64) -> Result<(), StateError> {
-        self.purges
-            .insert(key.to_le_bytes(), &epoch.to_le_bytes())?;
-        self.reserve_epochs(epoch)?;
+    /// When they can't be made durable.
+    pub(crate) fn begin_purges(&self, purges: &[(u128, u64)]) -> Result<(), StateError> {
+        for (key, epoch) in purges {
+            // They may come in another order than their epochs were taken.
+            self.purges.update_and_fetch(key.to_le_bytes(), |known| {
+                let known = known.and_then(|bytes| bytes.try_into().ok());
+                let known = known.map_or(0, u64::from_le_bytes);
+                Some(known.max(*epoch).to_le_bytes().to_vec())
+            })?;
+            self.reserve_epochs(*epoch)?;
+        }
         self.db.flush()?;
         Ok(())
     }
@@ -282,9 +288,8 @@ mod tests {
     fn a_purge_is_unfinished_until_it_ends_and_an_older_end_leaves_a_newer_one() {
         let dir = tempfile::tempdir().unwrap();
         let state = State::open(Some(dir.path()), 0).unwrap();
-        state.begin_purge(1, 10).unwrap();
-        state.begin_purge(2, 11).unwrap();
-        state.begin_purge(1, 12).unwrap();
+        state.begin_purges(&[(1, 10), (2, 11)]).unwrap();
+        state.begin_purges(&[(1, 12), (1, 11)]).unwrap();
         state.end_purge(1, 10).unwrap();
         state.end_purge(2, 11).unwrap();
         drop(state);

@@ -16,18 +16,24 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 /// Time between two looks at the stripes.
-const TICK: Duration = Duration::from_millis(200);
+const TICK: Duration = Duration::from_millis(100);
+
+/// Jobs that are done together, at most.
+const JOBS_MAX: usize = 1024;
+
+/// Who waits for a purge to be durable.
+type PurgeDone = oneshot::Sender<Result<(), PurgeError>>;
 
 enum Job {
     Purge {
         key: u128,
         gone: Gone,
-        done: oneshot::Sender<Result<(), PurgeError>>,
+        done: PurgeDone,
     },
     Clear {
         volume: Option<u32>,
         epoch: u64,
-        done: oneshot::Sender<Result<(), PurgeError>>,
+        done: PurgeDone,
     },
     FreeLater {
         key: u128,
@@ -177,55 +183,74 @@ struct Work {
 }
 
 impl Work {
+    /// Jobs that came together are done together, and then it looks: what is
+    /// due is done in time however many jobs come.
     fn run(&mut self, jobs: &Receiver<Job>) {
         loop {
-            match jobs.recv_timeout(TICK) {
-                Ok(Job::Purge { key, gone, done }) => {
-                    // Nobody may be waiting any more; the purge holds anyway.
-                    drop(done.send(self.purge(key, gone)));
-                    continue;
-                }
-                Ok(Job::Clear {
+            let first = match jobs.recv_timeout(TICK) {
+                Ok(job) => Some(job),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let jobs = first.into_iter().chain(jobs.try_iter().take(JOBS_MAX));
+            let end = self.work_off(jobs.collect());
+            self.look();
+            if end.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Does the jobs; gives the one that ends the thread, if it is among them,
+    /// to be let go when all is done.
+    fn work_off(&mut self, jobs: Vec<Job>) -> Option<oneshot::Sender<()>> {
+        let (mut purges, mut end) = (Vec::new(), None);
+        for job in jobs {
+            match job {
+                Job::Purge { key, gone, done } => purges.push((key, gone, done)),
+                Job::Clear {
                     volume,
                     epoch,
                     done,
-                }) => {
+                } => {
                     let cleared = self.state.clear(volume, epoch);
                     drop(done.send(cleared.map_err(|e| PurgeError::State(e.to_string()))));
-                    continue;
                 }
-                Ok(Job::PlaceAnew(done)) => {
+                Job::PlaceAnew(done) => {
                     self.cache.upgrade().inspect(|cache| cache.place_anew());
                     done();
-                    continue;
                 }
-                Ok(Job::FreeLater { key, epoch }) => self.unfinished.push(Unfinished {
+                Job::FreeLater { key, epoch } => self.unfinished.push(Unfinished {
                     key,
                     epoch,
                     durable: false,
                     waits: None,
                 }),
-                Ok(Job::Stop(done)) => {
-                    self.look();
-                    drop(done);
-                    return;
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => {}
+                Job::Stop(done) => end = Some(done),
             }
-            self.look();
         }
+        self.purge(purges);
+        end
     }
 
-    fn purge(&mut self, key: u128, gone: Gone) -> Result<(), PurgeError> {
-        let durable = self.state.begin_purge(key, gone.epoch);
-        self.unfinished.push(Unfinished {
-            key,
-            epoch: gone.epoch,
-            durable: true,
-            waits: gone.known_everywhere.then_some(gone.waits),
-        });
-        durable.map_err(|error| PurgeError::State(error.to_string()))
+    /// Makes purges durable, all of them by one flush.
+    fn purge(&mut self, purges: Vec<(u128, Gone, PurgeDone)>) {
+        if purges.is_empty() {
+            return;
+        }
+        let rules: Vec<(u128, u64)> = purges.iter().map(|(key, g, _)| (*key, g.epoch)).collect();
+        let durable = self.state.begin_purges(&rules);
+        let durable = durable.map_err(|error| error.to_string());
+        for (key, gone, done) in purges {
+            self.unfinished.push(Unfinished {
+                key,
+                epoch: gone.epoch,
+                durable: true,
+                waits: gone.known_everywhere.then_some(gone.waits),
+            });
+            // Nobody may be waiting any more; the purge holds anyway.
+            drop(done.send(durable.clone().map_err(PurgeError::State)));
+        }
     }
 
     /// Does what is due. Without a cache there is nothing: it is not made yet,

@@ -10,7 +10,9 @@ pub struct StripeOptions {
     pub buffer_bytes: u32,
     /// A batch is written when this much is waiting.
     pub flush_bytes: u32,
-    /// A batch is written when its first row is this old.
+    /// A batch is written when its first row is this old. Less than the second
+    /// that a kill may cost: who drives the stripe looks at it now and then, a
+    /// head may wait for other stripes' rows before it, and writes take time.
     pub flush_after: Duration,
     /// Appends are refused when this much waits behind the write in flight.
     pub backlog_bytes: u64,
@@ -27,7 +29,7 @@ impl Default for StripeOptions {
         Self {
             buffer_bytes: mib(4),
             flush_bytes: mib(1),
-            flush_after: Duration::from_secs(1),
+            flush_after: Duration::from_millis(600),
             backlog_bytes: 8 * MIB,
             fragment_bytes: mib(1),
             head_bytes_max: kib(256),

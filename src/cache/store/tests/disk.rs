@@ -5,6 +5,7 @@ use super::*;
 use crate::cache::inspect::{Readiness, SpanOutcome, SpanState};
 use crate::cache::tier::SpanTier;
 use crate::device::MemDisk;
+use std::time::Duration;
 
 #[tokio::test]
 async fn objects_are_found_before_they_are_written_after_it_and_after_a_restart() {
@@ -175,6 +176,42 @@ async fn an_update_a_removal_and_a_purge_hold_after_a_kill() {
     store(&second.cache, &key(2), b"after").unwrap();
     let mut hit = second.cache.read(&key(2)).await.unwrap();
     assert_eq!(all(&mut hit).await, b"after");
+}
+
+#[tokio::test]
+async fn what_is_due_is_written_though_purges_come_without_a_pause() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    store(&running.cache, &key(1), b"body").unwrap();
+    running.clock.advance(Duration::from_secs(1));
+    for n in 0..20 {
+        running.cache.purge(&key(100 + n)).await.unwrap();
+    }
+    running.kill();
+    let again = machine.start().await;
+    assert_eq!(body(&again.cache.read(&key(1)).await.unwrap()), b"body");
+}
+
+#[tokio::test]
+async fn purges_that_come_together_are_each_durable() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    for n in 0..50 {
+        store(&running.cache, &key(n), b"body").unwrap();
+    }
+    running.cache.sync().await;
+    let purges = (0..50).map(|n| {
+        let cache = Arc::clone(&running.cache);
+        tokio::spawn(async move { cache.purge(&key(n)).await })
+    });
+    for purge in purges.collect::<Vec<_>>() {
+        assert!(purge.await.unwrap().unwrap());
+    }
+    running.kill();
+    let again = machine.start().await;
+    for n in 0..50 {
+        assert!(again.cache.read(&key(n)).await.is_err(), "{n}");
+    }
 }
 
 #[tokio::test]
