@@ -1,12 +1,13 @@
 //! `kill -9` at random moments: what was written is there afterwards, byte for
 //! byte; what was replaced, removed or purged is not.
 //!
-//! On files, and with the feature `devices` on raw devices; from round to round
-//! the spans change their tiers, so that a key lies now here, now there.
+//! Of the cache alone, whose spans change their tiers from round to round, so
+//! that a key lies now here, now there; and of the server under mixed load. On
+//! files, and with the feature `devices` on raw devices.
 //!
-//! Rounds: 8, or as many as `STRATA_CRASH_ROUNDS` says. The seed of a run is
-//! printed when it fails; `STRATA_CRASH_SEED` runs it again, though the moment
-//! of the kill is the system's.
+//! Rounds: 8 and 4, or as many as `STRATA_CRASH_ROUNDS` says. The seed of a run
+//! is printed when it fails; `STRATA_CRASH_SEED` runs it again, though the
+//! moment of the kill is the system's.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod damage;
@@ -14,7 +15,23 @@ mod history;
 #[expect(dead_code, reason = "the tests of devices use the rest of it")]
 #[path = "../support/loop_device.rs"]
 mod loop_device;
+#[expect(dead_code, reason = "the tests of programs use the rest of it")]
+#[path = "../support/process.rs"]
+mod process;
+mod server;
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the tests of the proxy use the rest of it"
+)]
+#[path = "../support/mod.rs"]
+mod support;
 mod writer;
+
+/// Where the programs' tests look for it.
+mod until {
+    pub(crate) use crate::support::until;
+}
 
 use history::{History, Verdict};
 use std::io::{BufRead, BufReader};
