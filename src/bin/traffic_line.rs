@@ -133,6 +133,12 @@ fn line(value: &Value) -> String {
 
 /// What 4.2 is silent about, and an operator should know.
 fn note(result: &Value) {
+    for name in result["at_restart"].as_array().into_iter().flatten() {
+        tell(format_args!(
+            "traffic_line: {}: holds after a restart",
+            word(name)
+        ));
+    }
     for note in result["notes"].as_array().into_iter().flatten() {
         let name = word(&result["name"]);
         tell(format_args!("traffic_line: {name}: {}", word(note)));

@@ -54,6 +54,13 @@ impl Findings {
         self.errors.is_empty()
     }
 
+    /// Puts errors and warnings each in the order in which they stand in the
+    /// files: by line and column; the files in the order of their first ones.
+    pub fn sort(&mut self) {
+        sort(&mut self.errors);
+        sort(&mut self.warnings);
+    }
+
     /// Takes over what another parser found.
     pub fn extend(&mut self, other: Self) {
         self.errors.extend(other.errors);
@@ -61,9 +68,48 @@ impl Findings {
     }
 }
 
+fn sort(found: &mut [ConfigError]) {
+    let mut files: Vec<Arc<str>> = Vec::new();
+    for error in &*found {
+        if !files.contains(&error.file) {
+            files.push(Arc::clone(&error.file));
+        }
+    }
+    let rank = |error: &ConfigError| files.iter().position(|file| *file == error.file);
+    found.sort_by_key(|error| (rank(error), error.line, error.column));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(file: &str, line: u32, column: u32) -> ConfigError {
+        ConfigError {
+            file: file.into(),
+            line,
+            column,
+            token: String::new(),
+            what: "wrong".into(),
+            help: None,
+        }
+    }
+
+    #[test]
+    fn findings_come_in_the_order_of_their_files_lines_and_columns() {
+        let places = [("b", 6, 1), ("b", 2, 5), ("a", 1, 1), ("b", 2, 3)];
+        let errors: Vec<_> = places
+            .map(|(file, line, column)| at(file, line, column))
+            .into();
+        let mut found = Findings {
+            warnings: errors.clone(),
+            errors,
+        };
+        found.sort();
+        let sorted = [("b", 2, 3), ("b", 2, 5), ("b", 6, 1), ("a", 1, 1)];
+        let sorted = sorted.map(|(file, line, column)| at(file, line, column));
+        assert_eq!(found.errors, sorted);
+        assert_eq!(found.warnings, sorted);
+    }
 
     #[test]
     fn an_error_shows_its_place_cause_and_cure_on_one_line() {

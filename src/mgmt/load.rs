@@ -286,15 +286,21 @@ fn read_storage(
         found.errors.push(error);
         None
     });
-    if bytes.is_none() {
+    let is_there = bytes.is_some();
+    if !is_there {
         let what = "there is no such file; the cache is in RAM only";
         found.warnings.push(start_of(STORAGE_NAME).error("", what));
     }
     let bytes = bytes.unwrap_or_default();
     let (mut storage, findings) = StorageFile::parse(STORAGE_NAME, &bytes);
+    let is_sound = findings.is_usable();
     found.extend(findings);
     if let Some(interim) = &records.cache_interim_storage {
         found.extend(storage.add_interim(interim, interim_place));
+    }
+    if is_there && is_sound && storage.spans.is_empty() {
+        let what = "it names no span; the cache is in RAM only";
+        found.warnings.push(start_of(STORAGE_NAME).error("", what));
     }
     storage
 }
@@ -366,6 +372,21 @@ mod tests {
             environment: Environment::new(),
         };
         (dir, source)
+    }
+
+    #[test]
+    fn without_a_span_the_cache_is_said_to_be_in_ram_only() {
+        let rules = ("remap.config", "map http://a/ http://b/\n");
+        for text in [None, Some(""), Some("# /dev/sdb\n\n")] {
+            let storage = text.map(|text| ("storage.config", text));
+            let files: Vec<_> = storage.into_iter().chain([rules]).collect();
+            let (_dir, source) = source(&files);
+            let warnings = load(&source, &Running::new()).unwrap().warnings;
+            let said = |w: &&ConfigError| w.what.ends_with("; the cache is in RAM only");
+            let said: Vec<_> = warnings.iter().filter(said).collect();
+            assert_eq!(said.len(), 1, "{text:?}: {warnings:?}");
+            assert_eq!(&*said[0].file, "storage.config");
+        }
     }
 
     #[test]

@@ -250,7 +250,7 @@ impl Settings {
         }
         self.swap(&mut state, next);
         state.mark(&values, persist);
-        Ok(self.setting(&values, name, persist))
+        Ok(self.setting(&state.loaded.records, &values, (name, persist)))
     }
 
     /// What a record shows: its value as configured, which for some takes a
@@ -406,12 +406,23 @@ impl Settings {
         report
     }
 
-    fn setting(&self, values: &[Text], name: &str, written: bool) -> Setting {
+    fn setting(
+        &self,
+        records: &Records,
+        values: &[Text],
+        (name, written): (&str, bool),
+    ) -> Setting {
+        let waits = |spec: &RecordSpec| {
+            let holds = spec.value_in(records) == spec.value_in(&self.boot);
+            spec.update == Update::Restart && !holds
+        };
+        let of_start = |spec: &RecordSpec| self.boot_running.contains_key(spec.name);
         let specs = values.iter().map(|(spec, _)| spec);
         let variables = specs.clone().map(|spec| variable(spec.name));
         let mut variables = variables.chain([variable(name)]);
         Setting {
-            at_restart: specs.clone().any(|spec| spec.update == Update::Restart),
+            at_restart: specs.clone().any(|spec| waits(spec)),
+            of_start: specs.clone().any(|spec| of_start(spec)),
             written,
             overruled: variables.find(|name| self.source.environment.contains_key(name)),
             unheeded: values.iter().filter_map(unheeded).collect(),

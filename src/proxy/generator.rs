@@ -1,8 +1,8 @@
 //! The built-in origin (`@plugin=generator.so`): bodies by arithmetic.
 //!
 //! `/demo/SIZE/…/NAME?…` answers SIZE bytes that depend on the path and on
-//! nothing else. Options stand as path segments between SIZE and NAME, or in
-//! the query: `max-age=SECONDS` (3600 without), `no-store`, `delay=MILLISECONDS`.
+//! nothing else. NAME may be left out. Options stand as path segments between
+//! SIZE and NAME, or in the query: `max-age=SECONDS` (3600 without), `no-store`, `delay=MILLISECONDS`.
 //! Another word there is refused, but in the query, where it is a client's own
 //! way to tell objects apart. A refusal says why in its body.
 
@@ -39,7 +39,9 @@ struct Order {
 /// Why a target has no such body; the client is told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
-    #[error("the path is /SIZE/OPTIONS/NAME, SIZE in bytes and at most {SIZE_MAX} (64 MiB)")]
+    #[error(
+        "the path is /SIZE/OPTIONS/NAME, SIZE in bytes and at most {SIZE_MAX} (64 MiB); OPTIONS and NAME may be left out"
+    )]
     NoSize,
     #[error("{0} bytes are above the limit of {SIZE_MAX} (64 MiB)")]
     TooLarge(String),
@@ -328,6 +330,7 @@ mod tests {
             let (status, body) = refusal(target).await;
             assert_eq!(status, StatusCode::NOT_FOUND, "{target}");
             assert!(body.contains("/SIZE/OPTIONS/NAME"), "{body}");
+            assert!(body.contains("NAME may be left out"), "{body}");
         }
     }
 

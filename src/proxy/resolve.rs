@@ -42,8 +42,9 @@ pub struct ResolverOptions {
     pub resolv_conf: PathBuf,
     /// Name servers that override the file (`dns.nameservers`).
     pub nameservers: Vec<SocketAddr>,
-    /// Tries at one name server (`dns.retries`).
-    pub attempts: usize,
+    /// Times that a name server which did not answer is asked again
+    /// (`dns.retries`).
+    pub retries: usize,
     /// Wait for one answer (`dns.lookup_timeout`).
     pub timeout: Duration,
     /// Wait for an address over all tries (`hostdb.lookup_timeout`).
@@ -71,7 +72,7 @@ impl ResolverOptions {
             hosts_file: hosts_file.map(PathBuf::from),
             resolv_conf: PathBuf::from(&*records.dns_resolv_conf),
             nameservers: words.filter_map(nameserver).collect(),
-            attempts: usize::try_from(records.dns_retries).unwrap_or(0),
+            retries: usize::try_from(records.dns_retries).unwrap_or(0),
             timeout: seconds(records.dns_lookup_timeout),
             total: seconds(records.hostdb_lookup_timeout),
             ttl_mode: ttl_mode(records.hostdb_ttl_mode),
@@ -304,7 +305,8 @@ fn name_server(at: SocketAddr) -> NameServerConfig {
 }
 
 fn tuned(mut opts: ResolverOpts, options: &ResolverOptions) -> ResolverOpts {
-    opts.attempts = options.attempts.max(1);
+    // What it calls attempts are those after the first.
+    opts.attempts = options.retries;
     opts.timeout = options.timeout;
     opts.cache_size = CACHED_NAMES;
     opts.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
@@ -475,6 +477,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_name_server_is_waited_for_as_the_records_say() {
+        assert_eq!(patience(7, 0, 3600).await, 7);
         assert_eq!(patience(7, 1, 3600).await, 2 * 7);
         assert_eq!(patience(7, 3, 3600).await, 4 * 7);
         assert_eq!(patience(9, 1, 3600).await, 2 * 9);

@@ -99,6 +99,7 @@ pub fn verify(options: &Options) -> Result<Loaded, Findings> {
     found.errors.extend(user_fault(options, &loaded));
     found.errors.extend(log_fault(options, &loaded));
     found.warnings.extend(unheeded_user(options, &loaded));
+    found.sort();
     if !found.is_usable() {
         return Err(found);
     }

@@ -3,6 +3,24 @@
 use crate::support::{Config, exchange, exists};
 
 #[test]
+fn faults_of_storage_config_come_in_the_order_of_its_lines() {
+    let config = Config::new("");
+    config.write(
+        "storage.config",
+        "good 64M\n/dev/nosuch\nnone/span 64M\nremap.config\nnosize\nsmall 31M\n",
+    );
+    let server = env!("CARGO_BIN_EXE_traffic_server");
+    let ran = config.run(server, &["-C", "verify_config"]);
+    assert_ne!(ran.code(), 0);
+    let told = ran.err();
+    let lines: Vec<_> = told
+        .lines()
+        .filter_map(|line| line.split_once("storage.config:")?.1.split(':').next())
+        .collect();
+    assert_eq!(lines, ["2", "3", "4", "5", "6"], "{told}");
+}
+
+#[test]
 fn sigterm_and_sigint_and_a_command_end_with_code_zero() {
     for how in ["-TERM", "-INT", "traffic_line", "traffic_ctl"] {
         let config = Config::new("");

@@ -15,7 +15,7 @@ dns_max_dns_in_flight: int = 2048, "proxy.config.dns.max_dns_in_flight", between
 dns_nameservers: optional = NULL, "proxy.config.dns.nameservers", form(Syntax::NameServers), Reload, Global, Honoured;
 /// File that names the name servers; read again at each reload.
 dns_resolv_conf: text = "/etc/resolv.conf", "proxy.config.dns.resolv_conf", ANY, Reload, Global, Honoured;
-/// Attempts to get an answer.
+/// Times that a name server which did not answer is asked again.
 dns_retries: int = 5, "proxy.config.dns.retries", between(0, 9), Reload, Global, Honoured;
 /// 1 asks the name servers in turn.
 dns_round_robin_nameservers: int = 1, "proxy.config.dns.round_robin_nameservers", FLAG, Reload, Global, Ignored;

@@ -52,6 +52,9 @@ pub struct Shown {
 pub struct Setting {
     /// Whether the value waits for a restart.
     pub at_restart: bool,
+    /// Whether the start's command line says it too, over the file: so will a
+    /// restart with that.
+    pub of_start: bool,
     /// Whether records.config has it now; without, a restart forgets it.
     pub written: bool,
     /// The variable of the environment that the old value comes from, and
@@ -74,6 +77,9 @@ impl Setting {
 
     const fn restart_note(&self) -> Option<&'static str> {
         match (self.at_restart, self.written) {
+            (true, true) if self.of_start => {
+                Some("holds once the server is started without -p, which overrules records.config")
+            }
             (false, _) => None,
             (true, true) => Some("holds after a restart"),
             (true, false) => Some(

@@ -241,6 +241,29 @@ fn what_waits_for_a_restart_is_what_it_would_find_and_no_running_value() {
 }
 
 #[test]
+fn a_value_that_is_in_force_waits_for_no_restart() {
+    let fixture = Fixture::new("");
+    let notes = |value: &str| fixture.settings.set(PORTS, value, true).unwrap().notes();
+    let now = fixture.value(PORTS);
+    assert_eq!(notes(&now), [""; 0]);
+    assert_eq!(notes("9091"), ["holds after a restart"]);
+    assert_eq!(notes(&now), [""; 0]);
+}
+
+#[test]
+fn what_the_start_s_command_line_says_goes_before_the_file_at_a_restart_too() {
+    let running = Running::from([(PORTS.to_owned(), "9090".to_owned())]);
+    let fixture = Fixture::started("", Environment::new(), &running);
+    let notes = |value: &str| fixture.settings.set(PORTS, value, true).unwrap().notes();
+    assert_eq!(notes("9090"), [""; 0]);
+    let [note] = &notes("9091")[..] else {
+        panic!("one note");
+    };
+    assert!(note.contains("without -p"), "{note}");
+    assert_eq!(fixture.settings.status().at_restart, [""; 0]);
+}
+
+#[test]
 fn a_file_that_can_not_be_written_keeps_the_running_value_too() {
     let fixture = Fixture::new("");
     std::fs::create_dir(fixture.path("records.config.new")).unwrap();
