@@ -21,15 +21,8 @@ pub(super) enum Opening {
 }
 
 impl Opening {
-    /// Both headers, the first one safe before the second is touched, and what
-    /// they tell of before both.
-    pub(super) const ALL: [Self; 5] = [
-        Self::Flush,
-        Self::Header(1),
-        Self::Flush,
-        Self::Header(0),
-        Self::Flush,
-    ];
+    /// Both headers, the first one safe before the second is touched.
+    pub(super) const ALL: [Self; 4] = [Self::Flush, Self::Header(1), Self::Flush, Self::Header(0)];
 }
 
 /// What a plan that is out is for.
@@ -140,8 +133,19 @@ impl Stripe {
         }
         match self.opening.pop() {
             Some(Opening::Header(_)) => Completion::written(u64::from(self.geometry.block())),
+            Some(Opening::Flush) if outcome == Outcome::Done && !is_new => self.tell_opened(),
             Some(Opening::Flush) | None => Completion::default(),
         }
+    }
+
+    /// What was flushed is the first header, and before it the ring's block of
+    /// this run, unless there was no room: the second header tells of it.
+    fn tell_opened(&mut self) -> Completion {
+        if !self.redo.forced && !self.opening.is_empty() {
+            self.header.is_opened = true;
+            self.header.generation += 1;
+        }
+        Completion::default()
     }
 
     fn poll_batch(&mut self, now: MonoTime) -> Option<Plan> {
@@ -260,7 +264,6 @@ impl Stripe {
             self.state = State::Flushing;
         }
         let written = self.redo.written();
-        self.header.is_opened |= !self.opening.is_empty();
         if !self.redo.forced && self.lost_through > self.directory.written_sequence() {
             let position = self.directory.written_position();
             self.directory.set_written(position, self.lost_through);

@@ -16,10 +16,10 @@ const PIECE: u64 = RING_READ;
 
 impl Recovery {
     /// Looks ahead, and at the log's start. After a clean stop there is nothing
-    /// to look for, nor if it is known already that rows are missing.
+    /// to look for.
     pub(super) fn look_ahead(&mut self, geometry: &Geometry) -> Phase {
         self.doubt |= self.lacks_opening() || self.lacks_reach(geometry);
-        if self.report.clean || self.doubt || is_planted(Planted::NoLookAhead) {
+        if self.report.clean || is_planted(Planted::NoLookAhead) {
             return self.log_is_known(geometry);
         }
         Phase::Ahead(self.log.position)
@@ -51,7 +51,7 @@ impl Recovery {
     /// As far as the longest batch reaches, or a start went on whose ring block
     /// is lost, and the first block of what comes there.
     fn ahead_end(&self, geometry: &Geometry) -> u64 {
-        self.next_batch(geometry).position + LOOK
+        self.log_goes_on(geometry) + LOOK
     }
 
     /// What to read at `position`, and where that lies in the log.

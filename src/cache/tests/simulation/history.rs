@@ -110,6 +110,14 @@ impl History {
         }];
     }
 
+    /// The newest op whose version may be found, of those that `held` says are
+    /// in the directory.
+    pub(super) fn newest(&self, verdict: &Verdict, held: impl Fn(&Op) -> bool) -> Option<Op> {
+        let allowed = |op: &Op| op.version.is_some_and(|version| verdict.allows(version));
+        let mut ops = self.ops.iter().rev();
+        ops.find(|op| allowed(op) && held(op)).copied()
+    }
+
     /// A start has come to a damaged fragment before this op's own: that it
     /// found nothing says nothing of the op.
     pub(super) fn hide(&mut self, op: Op) {

@@ -182,7 +182,7 @@ impl World {
             assert_eq!(found, kept, "promise 3: {context}");
         }
         let held = |op: &Op| op.entry.is_some_and(|e| self.directory.holds(hash(key), e));
-        let hidden = verdict.durable.filter(|op| found.is_none() && held(op));
+        let hidden = history.newest(&verdict, held).filter(|_| found.is_none());
         let history = self.histories.entry(key).or_default();
         history.settle(found, &verdict);
         if let Some(op) = hidden {
