@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod broken;
 mod caching;
 mod connections;
 mod counters;
