@@ -474,6 +474,35 @@ mod tests {
         assert!(decode(body).unwrap().1);
     }
 
+    /// What another reader makes of a body: its data, and how much is behind it.
+    fn by_lines_and_counts(mut body: &[u8]) -> Option<(Vec<u8>, usize)> {
+        let mut data = Vec::new();
+        loop {
+            let (line, rest) = cut_line(body)?;
+            let digits = line.split(|byte| !byte.is_ascii_hexdigit()).next()?;
+            let size = usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+            body = rest;
+            if size == 0 {
+                break;
+            }
+            data.extend_from_slice(body.get(..size)?);
+            body = body.get(size..)?.strip_prefix(b"\r\n")?;
+        }
+        loop {
+            let (line, rest) = cut_line(body)?;
+            body = rest;
+            if line.is_empty() {
+                return Some((data, body.len()));
+            }
+        }
+    }
+
+    fn cut_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+        let end = bytes.iter().position(|byte| b"\r\n".contains(byte))?;
+        let (line, rest) = bytes.split_at(end);
+        Some((line, rest.strip_prefix(b"\r\n")?))
+    }
+
     fn bodies() -> impl Strategy<Value = Vec<u8>> {
         let pieces: Vec<&[u8]> = vec![
             b"1\r\nZ\r\n",
@@ -517,6 +546,14 @@ mod tests {
             let whole = decode(&body);
             prop_assert_eq!(&decode_segments(&segments), &whole);
             prop_assert_eq!(&decode_segments(&bytewise), &whole);
+        }
+
+        #[test]
+        fn a_body_that_is_taken_for_whole_is_read_alike_by_lines_and_counts(body in bodies()) {
+            if let Ok((data, true, _, left)) = decode(&body) {
+                let read = by_lines_and_counts(&body);
+                prop_assert_eq!(read, Some((data, left)));
+            }
         }
 
         #[test]

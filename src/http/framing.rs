@@ -179,6 +179,7 @@ fn shown(headers: &HeaderMap, name: &::http::HeaderName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn fields(lines: &[(&'static str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
@@ -320,5 +321,68 @@ mod tests {
         assert_eq!(get(Method::CONNECT, 403), Ok(BodyFraming::Length(5)));
         let head = fields(&[(CL, "5,6")]);
         assert!(response_framing(&Method::HEAD, StatusCode::OK, Version::HTTP_11, &head).is_err());
+    }
+
+    /// Values of what codings and lengths are made of, and some of garbage.
+    fn values() -> impl Strategy<Value = Vec<String>> {
+        let piece = proptest::sample::select(vec![
+            "chunked",
+            "Chunked",
+            "identity",
+            "gzip",
+            "5",
+            "05",
+            "6",
+            "0",
+            "18446744073709551616",
+            ",",
+            " ",
+            "\t",
+            ";",
+            "+",
+            "-",
+            "\"",
+            "x",
+            "\u{b}",
+            "\u{e9}",
+        ]);
+        let value = proptest::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat());
+        proptest::collection::vec(value, 0..3)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_can_be_read_in_no_other_way_rfc_9112_6_3(
+            codings in values(), lengths in values(), is_old in any::<bool>(),
+        ) {
+            let mut map = HeaderMap::new();
+            let mut append = |name: &::http::HeaderName, values: &[String]| {
+                let values = values.iter().filter_map(|v| HeaderValue::from_bytes(v.as_bytes()).ok());
+                values.for_each(|value| { map.append(name, value); });
+            };
+            append(&TRANSFER_ENCODING, &codings);
+            append(&CONTENT_LENGTH, &lengths);
+            let version = if is_old { Version::HTTP_10 } else { Version::HTTP_11 };
+            let lines = |name| map.get_all(name).iter().map(HeaderValue::as_bytes);
+            match request_framing(version, &map) {
+                Ok(BodyFraming::None) => prop_assert!(map.is_empty()),
+                Ok(BodyFraming::Chunked) => {
+                    let only: Vec<_> = lines(TRANSFER_ENCODING).collect();
+                    prop_assert_eq!(only.len(), 1);
+                    prop_assert!(only[0].trim_ascii().eq_ignore_ascii_case(b"chunked"));
+                    prop_assert!(!is_old && lines(CONTENT_LENGTH).next().is_none());
+                }
+                Ok(BodyFraming::Length(length)) => {
+                    prop_assert!(lines(TRANSFER_ENCODING).next().is_none());
+                    for element in lines(CONTENT_LENGTH).flat_map(|line| line.split(|b| *b == b',')) {
+                        let digits = std::str::from_utf8(element.trim_ascii()).unwrap();
+                        prop_assert!(digits.bytes().all(|byte| byte.is_ascii_digit()));
+                        prop_assert_eq!(digits.parse(), Ok(length));
+                    }
+                }
+                Ok(BodyFraming::UntilClose) => prop_assert!(false, "of a request"),
+                Err(error) => prop_assert!([400, 501].contains(&error.request_status())),
+            }
+        }
     }
 }

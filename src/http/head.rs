@@ -588,6 +588,12 @@ mod tests {
         assert_eq!(span, Some(HeadSpan { start: 4, end: 12 }));
     }
 
+    /// Bytes that matter in a head, and any.
+    fn noise() -> impl Strategy<Value = u8> {
+        let special = proptest::sample::select(b"\r\n\r\n: \t\0;,aZ-_\x7f\xe9".to_vec());
+        prop_oneof![special, any::<u8>()]
+    }
+
     fn pieces() -> impl Strategy<Value = Vec<u8>> {
         let pieces: Vec<&[u8]> = vec![
             b"\r\n",
@@ -630,6 +636,31 @@ mod tests {
                     let mut fields = [httparse::EMPTY_HEADER; 64];
                     let mut request = httparse::Request::new(&mut fields);
                     prop_assert!(request.parse(head).unwrap().is_complete());
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_make_a_head_of_which_nothing_is_lost_or_none(
+            line in "(GET|POST|\\PC{0,4}) (/|\\PC{0,6}) HTTP/1[.][0-9]|\\PC{0,20}",
+            rest in proptest::collection::vec(noise(), 0..24),
+        ) {
+            let head = [line.as_bytes(), b"\r\n", &rest, b"\r\n\r\n"].concat();
+            let mut again = Vec::new();
+            let read = read_request_head(&head, &HeadLimits::default(), |name, value| {
+                again.push([name, b":", value].concat());
+                Ok::<_, HeadError>(())
+            });
+            if let Ok(first) = read {
+                prop_assert!(first.method.iter().copied().all(is_tchar));
+                let text = String::from_utf8_lossy(&head);
+                let end = text.find("\r\n\r\n").unwrap();
+                let lines: Vec<_> = text.get(..end).unwrap().split("\r\n").skip(1).collect();
+                prop_assert_eq!(lines.len(), again.len());
+                for (line, field) in lines.iter().zip(&again) {
+                    prop_assert!(!line.contains(['\r', '\n', '\0']), "{line:?}");
+                    let blanks = |text: &str| text.replace([' ', '\t'], "");
+                    prop_assert_eq!(blanks(line), blanks(&String::from_utf8_lossy(field)));
                 }
             }
         }
