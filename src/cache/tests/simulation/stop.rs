@@ -182,7 +182,9 @@ impl World {
             assert_eq!(found, kept, "promise 3: {context}");
         }
         let held = |op: &Op| op.entry.is_some_and(|e| self.directory.holds(hash(key), e));
-        let hidden = history.newest(&verdict, held).filter(|_| found.is_none());
+        // Where nothing is damaged, what is not found is not there.
+        let may_hide = found.is_none() && self.is_unsure;
+        let hidden = history.newest(&verdict, held).filter(|_| may_hide);
         let history = self.histories.entry(key).or_default();
         history.settle(found, &verdict);
         if let Some(op) = hidden {
