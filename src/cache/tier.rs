@@ -2,10 +2,12 @@
 
 mod budget;
 mod cause;
+mod life;
 mod sketch;
 
 pub(crate) use budget::WriteBudget;
 pub(crate) use cause::WriteCause;
+pub(crate) use life::Life;
 pub(crate) use sketch::Sketch;
 
 use crate::metrics::Metric;

@@ -518,8 +518,8 @@ metrics! {
     TierFastBudgetLeft = "strata.tier.fast.budget_left", Gauge;
     /// Bytes of the objects (head and body) that cache reads found in the fast tier.
     TierFastBytes = "strata.tier.fast.bytes", Counter;
-    /// Days in which the busiest fast span writes the endurance that the operator gave, at the
-    /// pace since it was opened; 0 while nothing is known.
+    /// Days of use until the busiest fast span has written the endurance that the operator gave,
+    /// at the pace of its life so far, which is remembered over restarts; 0 while nothing is known.
     TierFastEnduranceDays = "strata.tier.fast.endurance_days", Gauge;
     /// Bytes written to the fast tier to keep what was read before the cursor came to it.
     TierFastWrittenEvacuation = "strata.tier.fast.written.evacuation", Counter;

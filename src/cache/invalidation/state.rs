@@ -5,6 +5,7 @@
 
 use super::rules::Clears;
 use crate::base::prng::system_u128;
+use crate::cache::tier::Life;
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub(crate) struct State {
     purges: sled::Tree,
     offline: sled::Tree,
     clears: sled::Tree,
+    lives: sled::Tree,
     pub(super) layout: sled::Tree,
     /// Names the installation.
     pub(crate) instance: u128,
@@ -82,6 +84,7 @@ impl State {
             purges: db.open_tree("purges")?,
             offline: db.open_tree("offline")?,
             clears: db.open_tree("clears")?,
+            lives: db.open_tree("lives")?,
             layout: db.open_tree("layout")?,
             db,
             instance,
@@ -199,6 +202,24 @@ impl State {
         }
         self.db.flush()?;
         Ok(())
+    }
+
+    /// Remembers what was written to a span in its life; durable soon.
+    ///
+    /// # Errors
+    /// When the state can't be written.
+    pub(crate) fn set_life(&self, span: u128, life: Life) -> Result<(), StateError> {
+        self.lives.insert(span.to_le_bytes(), &life.to_bytes())?;
+        Ok(())
+    }
+
+    /// What was written to a span in its life, as far as is known.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub(crate) fn life(&self, span: u128) -> Result<Life, StateError> {
+        let kept = self.lives.get(span.to_le_bytes())?;
+        Ok(kept.map_or_else(Life::default, |bytes| Life::of_bytes(&bytes)))
     }
 
     /// Whether a span is kept offline.

@@ -170,10 +170,18 @@ impl Cache {
         let endurance = Some(tier.fast_endurance).filter(|bytes| *bytes > 0);
         let days = endurance.and_then(|bytes| {
             let spans = fast.iter();
-            spans.filter_map(|span| span.days_to(bytes, now)).min()
+            spans.filter_map(|span| span.life(now).days_to(bytes)).min()
         });
         self.counters
             .set(Metric::TierFastEnduranceDays, days.unwrap_or(0));
+    }
+
+    /// Writes down what was written to the spans of the fast tier so far.
+    pub(super) fn remember_lives(&self) -> Result<(), StateError> {
+        let now = self.clock.mono();
+        let live = live_spans(&self.spans.lock());
+        let mut fast = live.iter().filter(|span| span.tier == SpanTier::Fast);
+        fast.try_for_each(|span| self.state.set_life(span.uuid, span.life(now)))
     }
 
     /// Takes a span out of use, written out first, and keeps it so over
@@ -329,6 +337,10 @@ impl Cache {
             }
         }
         if let Some(span) = closed {
+            let life = span.life(self.clock.mono());
+            if let Err(error) = self.state.set_life(span.uuid, life) {
+                tracing::error!(%error, "what was written to a span could not be remembered");
+            }
             self.ram.retain(|stored| !stored.is_on(span.uuid));
             span.close();
         }

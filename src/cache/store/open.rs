@@ -239,7 +239,9 @@ pub(super) fn put_in_use(
     last_run: u64,
 ) -> Arc<LiveSpan> {
     let now = shared.clock.mono();
-    let live = Arc::new(LiveSpan::new(span, options, &shared.live, now));
+    let live = LiveSpan::new(span, options, &shared.live, now);
+    let past = shared.state.life(live.uuid).unwrap_or_default();
+    let live = Arc::new(live.with_past(past));
     let offline = shared.state.is_offline(live.uuid).unwrap_or(false);
     if offline {
         live.go_offline();

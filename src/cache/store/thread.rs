@@ -18,6 +18,8 @@ use tokio::sync::oneshot;
 /// Time between two looks at the stripes.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Looks until it is written down what the spans were written to.
+const LOOKS_A_LIFE: u64 = 300;
 /// Jobs that are done together, at most.
 const JOBS_MAX: usize = 1024;
 
@@ -94,6 +96,7 @@ impl CacheThread {
                 cache,
                 state,
                 unfinished,
+                looks: 0,
                 waiting,
             };
             thread.spawn(move || work.run(&jobs))
@@ -178,6 +181,8 @@ struct Work {
     cache: Weak<Cache>,
     state: State,
     unfinished: Vec<Unfinished>,
+    /// How often it has looked.
+    looks: u64,
     /// To wait for reads; no request runs on it.
     waiting: Runtime,
 }
@@ -196,8 +201,15 @@ impl Work {
             let end = self.work_off(jobs.collect());
             self.look();
             if end.is_some() {
-                return;
+                return self.remember();
             }
+        }
+    }
+
+    fn remember(&self) {
+        let remembered = self.cache.upgrade().map(|cache| cache.remember_lives());
+        if let Some(Err(error)) = remembered {
+            tracing::error!(%error, "the cache's state can't be written");
         }
     }
 
@@ -270,8 +282,13 @@ impl Work {
         cache.settle();
         cache.publish();
         self.finish(&cache);
+        self.looks += 1;
+        let remembered = match self.looks % LOOKS_A_LIFE {
+            0 => cache.remember_lives(),
+            _ => Ok(()),
+        };
         let reserved = self.state.reserve_epochs(cache.rules.epoch());
-        if let Err(error) = reserved {
+        if let Err(error) = remembered.and(reserved) {
             tracing::error!(%error, "the cache's state can't be written");
         }
     }

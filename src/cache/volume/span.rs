@@ -7,7 +7,7 @@ use crate::base::clock::MonoTime;
 use crate::cache::inspect::{SpanState, SpanStatus, StripeStatus};
 use crate::cache::options::{LiveOptions, SpanOptions};
 use crate::cache::span::Span;
-use crate::cache::tier::{SpanTier, WriteBudget};
+use crate::cache::tier::{Life, SpanTier, WriteBudget};
 use crate::device::{Device, DeviceError, Request};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::fmt;
@@ -43,6 +43,8 @@ pub(in crate::cache) struct LiveSpan {
     /// Bytes written since it was opened.
     written: AtomicU64,
     opened: MonoTime,
+    /// Its life before it was opened.
+    past: Life,
 }
 
 impl fmt::Debug for LiveSpan {
@@ -79,7 +81,14 @@ impl LiveSpan {
             budget: Mutex::new(budget),
             written: AtomicU64::new(0),
             opened: now,
+            past: Life::default(),
         }
+    }
+
+    /// The same span, which has had this life before.
+    pub(in crate::cache) const fn with_past(mut self, past: Life) -> Self {
+        self.past = past;
+        self
     }
 
     /// Other limits from `now` on: of errors to go offline at, and of bytes to
@@ -102,14 +111,12 @@ impl LiveSpan {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whole days from its opening in which it writes `endurance` bytes, if it
-    /// goes on as it did until `now`; `None` while nothing was written.
-    pub(in crate::cache) fn days_to(&self, endurance: u64, now: MonoTime) -> Option<u64> {
-        let written = u128::from(self.written.load(Ordering::Relaxed));
-        let spent = now.since(self.opened).as_secs();
-        let seconds = u128::from(endurance) * u128::from(spent);
-        let days = seconds.checked_div(written)? / 86_400;
-        Some(u64::try_from(days).unwrap_or(u64::MAX))
+    /// Its life until `now`.
+    pub(in crate::cache) fn life(&self, now: MonoTime) -> Life {
+        self.past.plus(Life {
+            written: self.written.load(Ordering::Relaxed),
+            seconds: now.since(self.opened).as_secs(),
+        })
     }
 
     /// The device, to start a request on; `None` once it is closed.

@@ -4,6 +4,7 @@ use super::machine::{Machine, Running, all, text};
 use super::*;
 use crate::cache::options::TierOptions;
 use crate::cache::tier::SpanTier;
+use std::time::Duration;
 
 const FAST_FIRST: [SpanTier; 2] = [SpanTier::Fast, SpanTier::Capacity];
 
@@ -360,4 +361,37 @@ async fn every_byte_that_the_fast_span_takes_is_counted_by_its_cause() {
     assert!(running.count(Metric::TierFastWrittenSync) > 0);
     let fill = Metric::TierFastWrittenFill;
     assert_eq!(running.count(fill), 0);
+}
+
+#[tokio::test]
+async fn the_days_to_the_endurance_follow_from_the_life_that_is_remembered() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let machine = Machine::with(&[SpanTier::Fast]);
+    let endurance = 1 << 30;
+    let tier = TierOptions {
+        fast_endurance: endurance,
+        ..TierOptions::default()
+    };
+    let days = |running: &Running| {
+        running.set_tier(tier);
+        running.cache.publish();
+        running.count(Metric::TierFastEnduranceDays)
+    };
+    let first = machine.start().await;
+    first.clock.advance(DAY * 10);
+    for n in 0..100 {
+        store(&first.cache, &key(n), &text(n, 100_000)).unwrap();
+        first.cache.sync().await;
+    }
+    let after_ten = days(&first);
+    assert!((500..1100).contains(&after_ten), "{after_ten}");
+    first.cache.shutdown().await;
+    first.kill();
+    let second = machine.start().await;
+    let again = days(&second);
+    // The start has written a little.
+    assert!(
+        (after_ten * 9 / 10..=after_ten).contains(&again),
+        "{again} after {after_ten}"
+    );
 }
