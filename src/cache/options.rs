@@ -206,7 +206,19 @@ pub struct LiveOptions {
     pub tier: TierOptions,
 }
 
+/// How long a device may take to be opened or closed if `io_timeout` is 0.
+const LONG_PATIENCE: Duration = Duration::from_secs(86_400);
+
 impl CacheOptions {
+    /// How long who opens or closes a device waits for an answer.
+    pub(super) const fn patience(&self) -> Duration {
+        if self.io_timeout.is_zero() {
+            LONG_PATIENCE
+        } else {
+            self.io_timeout
+        }
+    }
+
     /// Those that may change.
     #[must_use]
     pub const fn live(&self) -> LiveOptions {

@@ -14,11 +14,12 @@
 //! | `PATH flip N`  | about one read in N has a bit turned                   |
 //! | `PATH slow N`  | a write takes N ms longer                              |
 //! | `PATH hang`    | requests stay unanswered, until the line is gone       |
+//! | `PATH stuck`   | an answer blocks its thread, until the line is gone     |
 //! | `seed N`       | which requests are hit follows from N, not from chance |
 //!
 //! A line that is none of these is no fault.
 
-use super::{Device, DeviceError, DeviceGeometry, Request};
+use super::{Device, DeviceError, DeviceGeometry, Done, Request};
 use crate::base::aligned::AlignedBuf;
 use crate::base::prng::{Prng, system_u64};
 use nix::errno::Errno;
@@ -29,6 +30,8 @@ use std::time::Duration;
 
 /// Names the control file.
 const VARIABLE: &str = "STRATA_FAULTS";
+/// Time between two looks of a stuck thread.
+const STUCK_LOOK: Duration = Duration::from_millis(10);
 
 /// What a device does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,7 @@ enum Fault {
     Flip(u64),
     Slow(u64),
     Hang,
+    Stuck,
 }
 
 /// What the control file says of one device.
@@ -69,6 +73,7 @@ fn fault(words: &[&str]) -> Option<Fault> {
     match (*words.first()?, number) {
         ("dead", None) => Some(Fault::Dead),
         ("hang", None) => Some(Fault::Hang),
+        ("stuck", None) => Some(Fault::Stuck),
         ("eio", Some(one_in)) => Some(Fault::Eio(one_in)),
         ("short", Some(one_in)) => Some(Fault::Short(one_in)),
         ("flip", Some(one_in)) => Some(Fault::Flip(one_in)),
@@ -120,11 +125,42 @@ impl FaultyDevice {
         let is_write = matches!(request, Request::Write { .. });
         let mut faults = told.faults.into_iter();
         faults.find(|fault| match fault {
-            Fault::Dead | Fault::Hang => true,
+            Fault::Dead | Fault::Hang | Fault::Stuck => true,
             Fault::Slow(_) => is_write,
             Fault::Eio(one_in) => chance.1.below(*one_in) == 0,
             Fault::Short(one_in) | Fault::Flip(one_in) => is_read && chance.1.below(*one_in) == 0,
         })
+    }
+
+    /// A request whose completion blocks its thread while the control file
+    /// says so, as a device does that the system waits for.
+    fn stuck(&self, request: Request) -> Request {
+        let (control, path) = (self.control.clone(), self.path.clone());
+        let block = move || {
+            let text = || std::fs::read_to_string(&control).unwrap_or_default();
+            while Told::of(&text(), &path).faults.contains(&Fault::Stuck) {
+                std::thread::park_timeout(STUCK_LOOK);
+            }
+        };
+        match request {
+            Request::Read { offset, buf, done } => Request::Read {
+                offset,
+                buf,
+                done: after(block, done),
+            },
+            Request::Write {
+                offset,
+                bytes,
+                done,
+            } => Request::Write {
+                offset,
+                bytes,
+                done: after(block, done),
+            },
+            Request::Flush { done } => Request::Flush {
+                done: after(block, done),
+            },
+        }
     }
 
     /// Hands on what was held. Who asked may be blocked by now.
@@ -160,6 +196,7 @@ impl FaultyDevice {
                 });
             }
             Some(Fault::Hang) => self.held.lock().push(request),
+            Some(Fault::Stuck) => self.inner.submit_to_block(self.stuck(request)),
         }
     }
 }
@@ -167,6 +204,10 @@ impl FaultyDevice {
 impl Device for FaultyDevice {
     fn geometry(&self) -> DeviceGeometry {
         self.inner.geometry()
+    }
+
+    fn patience(&self) -> Duration {
+        self.inner.patience()
     }
 
     fn submit(&self, request: Request) {
@@ -184,6 +225,13 @@ impl Drop for FaultyDevice {
             request.fail(DeviceError::Closed);
         }
     }
+}
+
+fn after<T: 'static>(block: impl FnOnce() + Send + 'static, done: Done<T>) -> Done<T> {
+    Box::new(move |outcome| {
+        block();
+        done(outcome);
+    })
 }
 
 fn asked(request: &Request) -> usize {

@@ -23,6 +23,7 @@ use crate::base::aligned::AlignedBuf;
 use bytes::Bytes;
 use nix::errno::Errno;
 use std::path::PathBuf;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 pub use backend::{Backend, Choice, Wish, choose};
@@ -129,6 +130,9 @@ impl Request {
     }
 }
 
+/// How long a thread is blocked by a device, where nobody says.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Something that can be read and written at offsets. Requests may run in any
 /// order and side by side; who needs an order waits for the completion.
 pub trait Device: Send + Sync {
@@ -138,6 +142,11 @@ pub trait Device: Send + Sync {
     /// Starts a request; never blocks on the device. Its completion is called
     /// exactly once, even when the device is closed meanwhile.
     fn submit(&self, request: Request);
+
+    /// How long a thread that is blocked by the device waits for an answer.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
 
     /// Starts a request that ends though the calling thread is blocked until
     /// it has.
@@ -150,13 +159,13 @@ pub trait Device: Send + Sync {
 /// serving.
 ///
 /// # Errors
-/// What the device says.
+/// What the device says; `TimedOut` if it says nothing.
 pub fn read_blocking(
     device: &dyn Device,
     offset: u64,
     len: usize,
 ) -> Result<AlignedBuf, DeviceError> {
-    wait(|done| {
+    wait(device.patience(), |done| {
         device.submit_to_block(Request::Read {
             offset,
             buf: AlignedBuf::zeroed(len),
@@ -168,9 +177,9 @@ pub fn read_blocking(
 /// Writes `bytes` at `offset` and waits for the end.
 ///
 /// # Errors
-/// What the device says.
+/// What the device says; `TimedOut` if it says nothing.
 pub fn write_blocking(device: &dyn Device, offset: u64, bytes: Bytes) -> Result<(), DeviceError> {
-    wait(|done| {
+    wait(device.patience(), |done| {
         device.submit_to_block(Request::Write {
             offset,
             bytes,
@@ -182,18 +191,28 @@ pub fn write_blocking(device: &dyn Device, offset: u64, bytes: Bytes) -> Result<
 /// Flushes and waits for the end.
 ///
 /// # Errors
-/// What the device says.
+/// What the device says; `TimedOut` if it says nothing.
 pub fn flush_blocking(device: &dyn Device) -> Result<(), DeviceError> {
-    wait(|done| device.submit_to_block(Request::Flush { done }))
+    wait(device.patience(), |done| {
+        device.submit_to_block(Request::Flush { done });
+    })
 }
 
-fn wait<T: Send + 'static>(start: impl FnOnce(Done<T>)) -> Result<T, DeviceError> {
+/// Waits for the answer; the request keeps its buffer if none comes.
+fn wait<T: Send + 'static>(
+    patience: Duration,
+    start: impl FnOnce(Done<T>),
+) -> Result<T, DeviceError> {
     let (send, receive) = std::sync::mpsc::sync_channel(1);
     start(Box::new(move |outcome| {
-        // The receiver below waits for exactly this message.
+        // Nobody waits any more for an answer that comes too late.
         drop(send.send(outcome));
     }));
-    receive.recv().unwrap_or(Err(DeviceError::Closed))
+    match receive.recv_timeout(patience) {
+        Ok(outcome) => outcome,
+        Err(RecvTimeoutError::Timeout) => Err(DeviceError::TimedOut { after: patience }),
+        Err(RecvTimeoutError::Disconnected) => Err(DeviceError::Closed),
+    }
 }
 
 /// Why a path could not be opened as a device; each text names the cure.

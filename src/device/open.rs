@@ -1,7 +1,7 @@
 //! From a path of storage.config to an open device.
 
 use super::ring::{ReadLimits, RingDevice};
-use super::{Backend, Device, DeviceGeometry, OpenError, PoolDevice, block, file};
+use super::{Backend, Device, DeviceGeometry, OpenError, PATIENCE, PoolDevice, block, file};
 use nix::errno::Errno;
 use nix::unistd::{Uid, User, geteuid};
 use std::fs::File;
@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The span's file in a directory.
 pub(super) const FILE_IN_DIRECTORY: &str = "cache.db";
@@ -31,6 +32,8 @@ pub struct OpenRequest {
     pub read_queue: usize,
     /// Overrides the physical sector's size in bytes; 0 asks the device.
     pub force_sector: u32,
+    /// How long who opens or closes it waits for an answer.
+    pub patience: Duration,
 }
 
 impl OpenRequest {
@@ -45,6 +48,7 @@ impl OpenRequest {
             read_depth: 64,
             read_queue: 1024,
             force_sector: 0,
+            patience: PATIENCE,
         }
     }
 }
@@ -156,6 +160,7 @@ fn serve(
     let file = Arc::new(file);
     let (threads, queue) = (request.threads, request.read_queue);
     let pool = PoolDevice::new(Arc::clone(&file), geometry, threads, queue)?;
+    let pool = pool.with_patience(request.patience);
     Ok(match request.backend {
         Backend::Threads => Arc::new(pool),
         Backend::Rings => {

@@ -1,6 +1,6 @@
 //! A device served by a bounded pool of threads with pread and pwrite.
 
-use super::{Device, DeviceError, DeviceGeometry, Request};
+use super::{Device, DeviceError, DeviceGeometry, PATIENCE, Request};
 use crate::base::aligned::AlignedBuf;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A write goes to the system in pieces of at most so many bytes: a read that
 /// comes meanwhile waits for a piece, not for the whole of it.
@@ -24,6 +25,8 @@ struct Lines {
     writing: bool,
     flushing: bool,
     closed: bool,
+    /// Threads that have not ended.
+    alive: usize,
 }
 
 /// What a request in a line needs to run.
@@ -39,16 +42,20 @@ struct Shared {
     geometry: DeviceGeometry,
     lines: Mutex<Lines>,
     wake: Condvar,
+    /// Told when a thread has ended.
+    ended: Condvar,
     /// Reads that may wait.
     queue: usize,
     /// Threads that may be writing or flushing.
     writers: usize,
 }
 
-/// A device over an open file; closing waits for what was submitted.
+/// A device over an open file. Closing waits for what was submitted, as long
+/// as its patience lasts.
 pub struct PoolDevice {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    patience: Duration,
 }
 
 impl PoolDevice {
@@ -69,25 +76,52 @@ impl PoolDevice {
             geometry,
             lines: Mutex::default(),
             wake: Condvar::new(),
+            ended: Condvar::new(),
             queue,
             writers: threads.saturating_sub(1).max(1),
         });
         let mut device = Self {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
+            patience: PATIENCE,
         };
         for _ in 0..threads.max(1) {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("strata-disk".into());
             device.threads.push(thread.spawn(move || shared.serve())?);
+            device.shared.lines.lock().alive += 1;
         }
         Ok(device)
+    }
+
+    /// The same device, on whose answers who opens or closes it waits so long.
+    #[must_use]
+    pub const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Waits until all threads but this one have ended; false if one does not.
+    fn are_ended(&self) -> bool {
+        let own = std::thread::current().id();
+        let mut others = self.threads.iter().map(|thread| thread.thread().id());
+        // A completion may hold the last reference: a thread can't wait for
+        // itself, and ends by itself.
+        let left = usize::from(others.any(|id| id == own));
+        let mut lines = self.shared.lines.lock();
+        let ended = &self.shared.ended;
+        let waited = ended.wait_while_for(&mut lines, |lines| lines.alive > left, self.patience);
+        !waited.timed_out()
     }
 }
 
 impl Device for PoolDevice {
     fn geometry(&self) -> DeviceGeometry {
         self.shared.geometry
+    }
+
+    fn patience(&self) -> Duration {
+        self.patience
     }
 
     fn submit(&self, request: Request) {
@@ -110,13 +144,18 @@ impl Drop for PoolDevice {
     fn drop(&mut self) {
         self.shared.lines.lock().closed = true;
         self.shared.wake.notify_all();
-        let own = std::thread::current().id();
-        for thread in self.threads.drain(..) {
-            // A completion may hold the last reference: a thread can't wait
-            // for itself, and ends by itself. A panic was reported already.
-            if thread.thread().id() != own {
-                drop(thread.join());
-            }
+        if self.are_ended() {
+            return;
+        }
+        // The threads wait in the system, which can't be helped: they are left
+        // to it, and end when it lets them.
+        tracing::error!(
+            seconds = self.patience.as_secs(),
+            "a closed device does not answer: it can't be opened again before it does"
+        );
+        let waiting = self.shared.lines.lock().take_all();
+        for request in waiting {
+            request.fail(DeviceError::Closed);
         }
     }
 }
@@ -172,13 +211,29 @@ impl Lines {
         }
     }
 
+    fn take_all(&mut self) -> Vec<Request> {
+        let lines = [&mut self.reads, &mut self.writes, &mut self.flushes];
+        lines.into_iter().flat_map(std::mem::take).collect()
+    }
+
     fn are_empty(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty() && self.flushes.is_empty()
     }
 }
 
+/// Counts the end of a thread, by a panic too.
+struct Alive<'a>(&'a Shared);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        self.0.lines.lock().alive -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
 impl Shared {
     fn serve(&self) {
+        let _alive = Alive(self);
         while let Some(request) = self.next() {
             let kind = Kind::of(&request);
             self.run(request);

@@ -2,7 +2,7 @@
 //! turn of its loop, and completed on it.
 
 use super::uring::{DRAIN_WAITS, Ended, Ring, RingRead};
-use super::{Device, DeviceError, DeviceGeometry, Done, PoolDevice, Request};
+use super::{Device, DeviceError, DeviceGeometry, Done, PATIENCE, PoolDevice, Request};
 use crate::base::aligned::AlignedBuf;
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
@@ -61,6 +61,10 @@ impl Device for RingDevice {
     fn geometry(&self) -> DeviceGeometry {
         let pool = self.pool.as_ref();
         pool.expect("the pool goes with the device").geometry()
+    }
+
+    fn patience(&self) -> Duration {
+        self.pool.as_ref().map_or(PATIENCE, PoolDevice::patience)
     }
 
     fn submit(&self, request: Request) {

@@ -156,3 +156,50 @@ fn what_a_span_missed_while_it_was_away_is_asked_of_the_origin() {
     assert_eq!(sizes(&site, &paths), [3000; 24]);
     assert_eq!(nginx.requests().len(), fetched, "hits again");
 }
+
+/// The control file of the faults: this span blocks who waits for it.
+fn block_device(site: &Site, name: &str) {
+    let line = format!("{} stuck\n", site.path(name).display());
+    fs::write(site.path("faults"), line).unwrap();
+}
+
+#[test]
+#[cfg_attr(
+    not(feature = "faults"),
+    ignore = "needs a device that fails as told: cargo test --features faults"
+)]
+fn a_device_that_blocks_its_threads_holds_up_no_start_no_command_and_no_stop() {
+    let nginx = Nginx::start(1000, "expires 1h;");
+    let mut site = Site::new(
+        "CONFIG proxy.config.cache.ram_cache_cutoff INT 40\n\
+         CONFIG proxy.config.strata.cache.io_timeout INT 1\n",
+        &format!("map / http://127.0.0.1:{}/\n", nginx.port),
+        "one 64M tier=capacity\ntwo 64M tier=capacity\n",
+    );
+    let paths: Vec<String> = (0..24).map(|n| format!("/image?{n}")).collect();
+    block_device(&site, "one");
+    site.start();
+    let one = span(&site, "one");
+    assert_eq!(one["state"], "refused", "{one}");
+    assert_eq!(sizes(&site, &paths), [1000; 24]);
+
+    fs::write(site.path("faults"), "").unwrap();
+    until("a device that is let go", || {
+        site.ctl(&["storage", "online", "one"]).status.success()
+    });
+    site.ctl_ok(&["cache", "clear"]);
+    for _ in 0..2 {
+        assert_eq!(sizes(&site, &paths), [1000; 24]);
+    }
+    // What waits to be written is served from memory: a start has nothing there.
+    assert!(site.stop().success());
+    site.start();
+    block_device(&site, "one");
+    until("a span offline", || {
+        assert_eq!(sizes(&site, &paths), [1000; 24]);
+        span(&site, "one")["state"] == "offline"
+    });
+    assert!(!site.ctl(&["storage", "online", "one"]).status.success());
+    assert_eq!(sizes(&site, &paths), [1000; 24]);
+    assert!(site.stop().success());
+}

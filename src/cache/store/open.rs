@@ -180,6 +180,7 @@ pub(super) fn open_device(
         read_depth: options.disk_read_depth,
         read_queue: options.disk_read_queue,
         force_sector: options.force_sector_size,
+        patience: options.patience(),
     };
     Ok(crate::device::open(&request)?)
 }

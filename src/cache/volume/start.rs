@@ -26,6 +26,17 @@ pub(in crate::cache) struct StripeSeed {
     pub(in crate::cache) options: StripeOptions,
 }
 
+/// Why a stripe is not used.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    /// What lies there is none.
+    #[error("{0}")]
+    NotRecovered(#[from] NotRecovered),
+    /// The device has not answered.
+    #[error("the device does not answer: {0}")]
+    Silent(DeviceError),
+}
+
 impl LiveStripe {
     /// Puts the stripe in use: a new one at once, an old one as soon as it has
     /// been read, by a thread of its own.
@@ -99,12 +110,14 @@ impl LiveStripe {
     fn log_dead(&self) {
         tracing::warn!(
             path = %self.path().display(),
-            "nothing that this span held is used: the state folder              (proxy.config.local_state_dir) was lost, is an older copy, or is              another installation's, and what was purged is not known any more"
+            "nothing that this span held is used: the state folder \
+             (proxy.config.local_state_dir) was lost, is an older copy, or is \
+             another installation's, and what was purged is not known any more"
         );
     }
 
     /// A read that fails counts as damaged bytes.
-    fn read_back(&self, seed: &StripeSeed) -> Result<(Stripe, RecoveryReport), NotRecovered> {
+    fn read_back(&self, seed: &StripeSeed) -> Result<(Stripe, RecoveryReport), StartError> {
         let mut recovery = Recovery::new(RecoveryStart {
             identity: seed.identity,
             last_run: seed.last_run,
@@ -120,11 +133,15 @@ impl LiveStripe {
                     tracing::warn!(path = %self.path().display(), %error, offset,
                         "read failed at the start");
                     self.span.note_error();
+                    if matches!(error, DeviceError::TimedOut { .. }) {
+                        // Each further read might take as long.
+                        return Err(StartError::Silent(error));
+                    }
                     recovery.complete(&[]);
                 }
             }
         }
-        recovery.finish()
+        Ok(recovery.finish()?)
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<AlignedBuf, DeviceError> {
