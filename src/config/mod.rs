@@ -4,6 +4,8 @@
 
 pub mod connect_ports;
 mod error;
+mod fault;
+pub mod hosting;
 pub mod ip_allow;
 pub mod ip_range;
 pub mod lines;
@@ -16,6 +18,7 @@ pub mod records;
 pub mod remap;
 pub mod storage;
 pub mod unheeded;
+pub mod volume;
 pub mod yaml;
 
 pub use error::{ConfigError, Findings};

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::path::Path;
 
+use super::fault::{Fault, once, volume_number};
 use super::lines::{Line, Word, decode, lines};
 use super::list::items;
 use super::nearest::did_you_mean;
@@ -175,27 +176,10 @@ fn span(line: &Line<'_>, found: &mut Findings) -> SpanLine {
     }
     for word in words {
         if let Err(fault) = option(&mut span, word.text) {
-            let mut error = line.place(word.column).error(word.text, fault.what);
-            error.help = fault.help;
-            found.errors.push(error);
+            found.errors.push(fault.of(line, &word));
         }
     }
     span
-}
-
-/// Why a word is not taken.
-struct Fault {
-    what: String,
-    help: Option<String>,
-}
-
-impl Fault {
-    fn new(what: impl Into<String>, help: &str) -> Self {
-        Self {
-            what: what.into(),
-            help: Some(help.into()),
-        }
-    }
 }
 
 /// A word after the path.
@@ -205,17 +189,9 @@ fn option(span: &mut SpanLine, word: &str) -> Result<(), Fault> {
             once("a size", &mut span.size, size(word)?)
         }
         Some(("id", name)) => once("id=", &mut span.id, id(name)?),
-        Some(("volume", number)) => once("volume=", &mut span.volume, volume(number)?),
+        Some(("volume", number)) => once("volume=", &mut span.volume, volume_number(number)?),
         Some(("tier", name)) => once("tier=", &mut span.tier, tier(name)?),
         _ => Err(unknown(word)),
-    }
-}
-
-/// Sets what must not be set yet.
-fn once<T>(what: &str, slot: &mut Option<T>, value: T) -> Result<(), Fault> {
-    match slot.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(Fault::new(format!("{what} is given twice"), "give it once")),
     }
 }
 
@@ -251,13 +227,6 @@ fn id(name: &str) -> Result<String, Fault> {
         return Err(Fault::new("an empty id", "name the span: id=ssd1"));
     }
     Ok(name.into())
-}
-
-fn volume(number: &str) -> Result<u8, Fault> {
-    match number.parse() {
-        Ok(number @ 1..) => Ok(number),
-        _ => Err(Fault::new("no number of a volume", "volumes are 1 to 255")),
-    }
 }
 
 fn tier(name: &str) -> Result<Tier, Fault> {
