@@ -6,6 +6,7 @@ use super::format::fragment::{FragmentError, claimed_key};
 use super::format::span_header::StripeSlot;
 use super::format::stripe_header::{StripeContent, StripeHeader};
 use super::options::{CacheOptions, SpanOptions};
+use super::plan::Holding;
 use super::span;
 use super::stripe::{
     Recovery, RecoveryReport, RecoveryStart, RecoveryStep, StripeIdentity, StripeOptions,
@@ -193,10 +194,12 @@ fn check_span(span: &SpanOptions, options: &CacheOptions) -> SpanFound {
     }
 }
 
-struct StripePlace<'a> {
-    device: &'a dyn Device,
-    slot: &'a StripeSlot,
-    block: u32,
+/// Where a stripe lies.
+pub(super) struct StripePlace<'a> {
+    pub(super) device: &'a dyn Device,
+    pub(super) slot: &'a StripeSlot,
+    /// Multiple of all writes, bytes.
+    pub(super) block: u32,
 }
 
 impl StripePlace<'_> {
@@ -218,6 +221,21 @@ impl StripePlace<'_> {
             report,
             fragments,
         }
+    }
+
+    /// What its directory says that it holds; nothing, if a start would find
+    /// nothing.
+    pub(super) fn holding(&self, options: &CacheOptions) -> Holding {
+        let headers = self.headers();
+        let newest = headers.iter().max_by_key(|header| header.generation);
+        let read = newest.and_then(|header| self.recover(header, options).ok());
+        read.map_or_else(Holding::default, |(directory, _)| {
+            let census = directory.census();
+            Holding {
+                objects: census.heads,
+                bytes: census.bytes,
+            }
+        })
     }
 
     /// Its good headers.

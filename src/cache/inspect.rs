@@ -73,6 +73,8 @@ impl SpanState {
 pub struct StripeStatus {
     /// Its UUID.
     pub uuid: u128,
+    /// The volume that it belongs to.
+    pub volume: u32,
     /// Its state; that of a span out of use is the span's.
     pub state: SpanState,
     /// Bytes of its log, 0 before it has been read, as in what follows.

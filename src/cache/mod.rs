@@ -6,12 +6,14 @@
 pub mod check;
 pub mod directory;
 pub mod format;
+mod hosting;
 pub mod inspect;
 mod invalidation;
 pub mod key;
 pub mod object;
 pub mod options;
 mod placement;
+pub mod plan;
 pub mod ram;
 mod span;
 pub mod store;
@@ -19,6 +21,7 @@ pub mod stripe;
 pub mod tier;
 mod volume;
 
+pub use hosting::{Hosting, Hosts, Volumes};
 pub use inspect::{
     CacheStatus, Readiness, SpanOutcome, SpanReport, SpanState, SpanStatus, StripeStatus,
 };
@@ -27,7 +30,10 @@ pub use object::{
     BodyError, BodyReader, CopyRef, Hit, Miss, NewObject, NotStored, ObjectKind, ObjectWriter,
     PurgeError, Room,
 };
-pub use options::{AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions};
+pub use options::{
+    AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions, VolumeOptions,
+    VolumeSize,
+};
 pub(crate) use span::{SpanError, check as check_span};
 pub use store::{
     Cache, Copy, ListPart, Listed, ScanPart, SpanCommandError, SpanName, WalkAt, init_span,

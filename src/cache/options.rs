@@ -1,5 +1,6 @@
 //! What the cache is opened with; the caller turns records into these.
 
+use super::hosting::Hosting;
 use super::tier::SpanTier;
 use crate::base::size::MIB;
 use crate::device::Wish;
@@ -36,6 +37,26 @@ impl SpanOptions {
             tier: None,
         }
     }
+}
+
+/// How large a volume is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeSize {
+    /// Of the spans that no volume has for itself, 1 to 100.
+    Percent(u8),
+    /// Megabytes of 1024 × 1024 bytes.
+    Megabytes(u64),
+}
+
+/// One line of volume.config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeOptions {
+    /// 1 to 255.
+    pub number: u8,
+    /// Its share of the spans that are shared.
+    pub size: VolumeSize,
+    /// Whether its objects may enter the RAM cache.
+    pub ram_cache: bool,
 }
 
 /// The RAM cache's settings.
@@ -136,6 +157,11 @@ impl AioMode {
 pub struct CacheOptions {
     /// The spans of both tiers. None at all makes a cache in RAM only.
     pub spans: Vec<SpanOptions>,
+    /// The volumes that share them; none at all is one volume over all.
+    pub volumes: Vec<VolumeOptions>,
+    /// Which volumes a host's objects go to, until [`super::Cache::host`] says
+    /// otherwise.
+    pub hosting: Hosting,
     /// Where the small durable state lies (purge rules, known spans); `None`
     /// keeps it in memory, and then a purge is no more durable than that.
     pub state_dir: Option<PathBuf>,
@@ -240,6 +266,8 @@ impl Default for CacheOptions {
     fn default() -> Self {
         Self {
             spans: Vec::new(),
+            volumes: Vec::new(),
+            hosting: Hosting::default(),
             state_dir: None,
             ram: RamOptions::default(),
             aio_mode: AioMode::Auto,

@@ -4,7 +4,9 @@
 //! again where the last MiB begins; stripes lie between them. Nothing is
 //! written to a device before it is known to be ours or blank.
 
+mod allot;
 mod check;
+mod judged;
 mod layout;
 mod signature;
 
@@ -24,7 +26,9 @@ use signature::{Ends, Signature};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use allot::{Allotted, MIN_STRIPE_BYTES, Piece, Room, allot};
 pub(crate) use check::check;
+pub(crate) use judged::{Judged, judge, open};
 pub(crate) use layout::MIN_SPAN_BYTES;
 
 /// Why a span is left out. Nothing was written to it.
@@ -102,53 +106,8 @@ pub(crate) struct Span {
 impl Span {
     /// The span's tier.
     pub(crate) const fn tier(&self) -> SpanTier {
-        if self.content.fast {
-            SpanTier::Fast
-        } else {
-            SpanTier::Capacity
-        }
+        tier_of(self.content.fast)
     }
-}
-
-/// Opens `opened` as the span that `options` describe.
-pub(crate) fn open(
-    opened: &OpenedDevice,
-    options: &SpanOptions,
-    intent: Intent,
-) -> Result<Span, SpanError> {
-    let place = Place {
-        device: &opened.device,
-        path: &options.path,
-        cap: options.size,
-    };
-    let fast = tier(opened, options).map(|tier| tier == SpanTier::Fast);
-    let made = |place: &Place<'_>| place.make(fast.unwrap_or(false), options);
-    let (mut content, formatted) = match (place.judge()?, intent) {
-        (Judgement::Ours(content), Intent::Use) => {
-            let content = content.for_tier(options.tier);
-            (place.checked(content)?, false)
-        }
-        (Judgement::Ours(_) | Judgement::Blank, _) | (_, Intent::InitForce) => {
-            (made(&place)?, true)
-        }
-        (other, _) => return Err(place.refusal(&other)),
-    };
-    let new_stripes = if formatted {
-        place.blank_ends(content.size)?;
-        content.stripes.iter().map(|stripe| stripe.uuid).collect()
-    } else {
-        place.renew_lost_stripes(&mut content)?
-    };
-    place.write_header(&content)?;
-    if options.tier.is_none() {
-        say_tier(&options.path, content.fast, fast, formatted);
-    }
-    Ok(Span {
-        device: Arc::clone(&opened.device),
-        content,
-        formatted,
-        new_stripes,
-    })
 }
 
 /// The header of a span on `device`, and how many of its two places hold it;
@@ -176,6 +135,14 @@ pub(crate) fn inspect(
     Ok(Some((content, good)))
 }
 
+const fn tier_of(is_fast: bool) -> SpanTier {
+    if is_fast {
+        SpanTier::Fast
+    } else {
+        SpanTier::Capacity
+    }
+}
+
 /// The tier by option, else by the kernel's rotational flag.
 fn tier(opened: &OpenedDevice, options: &SpanOptions) -> Option<SpanTier> {
     options.tier.or_else(|| {
@@ -190,11 +157,7 @@ fn tier(opened: &OpenedDevice, options: &SpanOptions) -> Option<SpanTier> {
 /// Tells an operator who named no tier which one the span is in, and why:
 /// virtual and loop devices often claim to rotate.
 fn say_tier(path: &Path, is_fast: bool, flag: Option<bool>, formatted: bool) {
-    let tier = if is_fast {
-        SpanTier::Fast
-    } else {
-        SpanTier::Capacity
-    };
+    let tier = tier_of(is_fast);
     let why = match (formatted, flag) {
         (false, _) => "its header says so",
         (true, Some(true)) => "the kernel says that it does not rotate",
@@ -280,27 +243,47 @@ impl Place<'_> {
         Ok(content)
     }
 
-    /// A new header for this device.
-    fn make(&self, fast: bool, options: &SpanOptions) -> Result<SpanContent, SpanError> {
+    /// `content` with the new room of a device that has grown, if that holds a
+    /// stripe.
+    fn grown(&self, content: SpanContent) -> SpanContent {
+        if !self.has_grown(&content) {
+            return content;
+        }
+        SpanContent {
+            size: self.size_now(content.block),
+            generation: content.generation + 1,
+            ..content
+        }
+    }
+
+    fn has_grown(&self, content: &SpanContent) -> bool {
+        self.size_now(content.block) >= content.size.saturating_add(MIN_STRIPE_BYTES)
+    }
+
+    /// The bytes that a span made now would have.
+    fn size_now(&self, block: u32) -> u64 {
+        let is = self.device.geometry().bytes;
+        layout::usable(self.cap.map_or(is, |cap| cap.min(is)), block)
+    }
+
+    /// A new header for this device, without stripes.
+    fn make(&self, fast: bool) -> Result<SpanContent, SpanError> {
         let geometry = self.device.geometry();
         let block = geometry.physical.max(4096).next_power_of_two();
-        let bytes = options
-            .size
-            .map_or(geometry.bytes, |cap| cap.min(geometry.bytes));
-        let size = layout::usable(bytes, block);
+        let size = self.size_now(block);
         if size < MIN_SPAN_BYTES {
             return Err(SpanError::TooSmall {
                 path: self.path.to_owned(),
-                bytes,
+                bytes: size,
             });
         }
         Ok(SpanContent {
             uuid: system_u128(),
-            generation: 1,
+            generation: 0,
             size,
             block,
             fast,
-            stripes: layout::stripes(size, u32::from(options.volume)),
+            stripes: Vec::new(),
         })
     }
 
@@ -330,11 +313,16 @@ impl Place<'_> {
     }
 
     /// Gives stripes that lost both headers a new UUID: nothing of what they
-    /// held can come back then. Gives the new UUIDs.
-    fn renew_lost_stripes(&self, content: &mut SpanContent) -> Result<Vec<u128>, SpanError> {
+    /// held can come back then. Gives the new UUIDs; those of `new` have none.
+    fn renew_lost_stripes(
+        &self,
+        content: &mut SpanContent,
+        new: &[u128],
+    ) -> Result<Vec<u128>, SpanError> {
         let mut renewed = Vec::new();
         let block = content.block;
-        for slot in &mut content.stripes {
+        let slots = content.stripes.iter_mut();
+        for slot in slots.filter(|slot| !new.contains(&slot.uuid)) {
             let end = slot.offset + layout::usable(slot.length, block);
             let known = self.stripe_at(slot.offset, slot.uuid)?
                 || self.stripe_at(end.saturating_sub(u64::from(block)), slot.uuid)?;
@@ -403,18 +391,6 @@ impl Place<'_> {
                 SpanError::Unknown { path }
             }
         }
-    }
-}
-
-impl SpanContent {
-    /// The same header, for the tier that an operator asks for now.
-    fn for_tier(mut self, tier: Option<SpanTier>) -> Self {
-        let fast = tier.map_or(self.fast, |tier| tier == SpanTier::Fast);
-        if fast != self.fast {
-            self.fast = fast;
-            self.generation += 1;
-        }
-        self
     }
 }
 

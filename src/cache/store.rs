@@ -16,6 +16,7 @@ mod mover;
 mod names;
 mod open;
 mod promote;
+mod share;
 mod slots;
 mod survey;
 mod thread;
@@ -25,6 +26,7 @@ pub(super) use counters::Counters;
 pub use names::SpanName;
 pub use survey::{Copy, ListPart, Listed, ScanPart, WalkAt};
 
+use super::hosting::Hosting;
 use super::inspect::SpanReport;
 use super::invalidation::{Rules, State};
 use super::object::{CopyRef, Hit, Miss, NewObject, NotStored, ObjectWriter, PurgeError, Stored};
@@ -62,6 +64,7 @@ pub struct Cache {
     ram_automatic: u64,
     spans: Mutex<Vec<SpanEntry>>,
     volume: Volume,
+    hosting: ArcSwap<Hosting>,
     deferred: DeferredHeads,
     mover: Mover,
 }
@@ -241,6 +244,13 @@ impl Cache {
         self.ram.takes_body(body_len)
     }
 
+    /// Whether what lies on a stripe may enter the RAM cache.
+    pub(super) fn keeps_in_ram(&self, stripe: &LiveStripe) -> bool {
+        let volumes = self.options.volumes.iter();
+        let mut without = volumes.filter(|volume| !volume.ram_cache);
+        !without.any(|volume| u32::from(volume.number) == stripe.volume)
+    }
+
     /// The stripe that an object under `key` is stored on; `None` where there
     /// is only RAM.
     pub(super) fn owner(&self, key: &CacheKey) -> Result<Option<Arc<LiveStripe>>, NotStored> {
@@ -277,7 +287,7 @@ impl Cache {
         let Some(home) = stored
             .home
             .as_ref()
-            .filter(|_| self.ram.takes_body(body_len))
+            .filter(|home| self.ram.takes_body(body_len) && self.keeps_in_ram(&home.stripe))
         else {
             return;
         };

@@ -1,6 +1,4 @@
-//! The stripes in use, by tier, and which of them a key may lie on.
-//!
-//! There is one volume so far: every span's stripes belong to it.
+//! The stripes in use, by volume and tier, and which of them a key may lie on.
 
 mod drive;
 mod holds;
@@ -22,6 +20,7 @@ pub(super) use survey::Surveyed;
 pub(super) use wear::log_bytes_of;
 
 use super::CacheKey;
+use super::hosting::{Hosting, Volumes};
 use super::placement::{Placement, RANKS};
 use super::tier::SpanTier;
 use arc_swap::ArcSwap;
@@ -62,16 +61,6 @@ impl TierStripes {
         let asked = ranks.filter(|(rank, stripe)| *rank == 0 || !stripe.is_settled());
         asked.map(|(_, stripe)| stripe)
     }
-
-    /// The owner, and every stripe that may hold what belongs elsewhere:
-    /// changes may have gone by since whose ranks nobody knows.
-    fn claimants(&self, place: u64) -> impl Iterator<Item = &Arc<LiveStripe>> {
-        let owner = self.owner(place);
-        let owns =
-            move |stripe: &Arc<LiveStripe>| owner.is_some_and(|owner| Arc::ptr_eq(owner, stripe));
-        let stripes = self.stripes.iter();
-        stripes.filter(move |stripe| owns(stripe) || !stripe.is_settled())
-    }
 }
 
 /// Both tiers.
@@ -82,6 +71,34 @@ struct Tiers {
 }
 
 impl Tiers {
+    /// Those of `spans` that are online and of one of these volumes, or of any.
+    fn of_volumes(spans: &[Arc<LiveSpan>], volumes: Option<&Volumes>) -> Self {
+        let online = spans.iter().filter(|span| span.is_online());
+        let mut all: Vec<Arc<LiveStripe>> = online.flat_map(|span| span.stripes()).collect();
+        all.retain(|stripe| volumes.is_none_or(|volumes| volumes.contains(&stripe.volume)));
+        let of = |tier: SpanTier| {
+            let own = all.iter().filter(|stripe| stripe.span_tier() == tier);
+            TierStripes::of(own.cloned().collect())
+        };
+        Self {
+            fast: of(SpanTier::Fast),
+            capacity: of(SpanTier::Capacity),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.fast.stripes.is_empty() && self.capacity.stripes.is_empty()
+    }
+
+    fn stripes(&self) -> impl Iterator<Item = &Arc<LiveStripe>> {
+        self.fast.stripes.iter().chain(&self.capacity.stripes)
+    }
+
+    /// The owner of a place in each tier.
+    fn owners(&self, place: u64) -> [Option<&Arc<LiveStripe>>; 2] {
+        [self.fast.owner(place), self.capacity.owner(place)]
+    }
+
     const fn of(&self, tier: SpanTier) -> &TierStripes {
         match tier {
             SpanTier::Fast => &self.fast,
@@ -90,29 +107,58 @@ impl Tiers {
     }
 }
 
-/// Every span that is in use, and the placement over those that are online.
+/// Who goes where.
 #[derive(Debug)]
-pub(super) struct Volume {
-    tiers: ArcSwap<Tiers>,
+struct Layout {
+    /// The stripes of all volumes.
+    all: Tiers,
+    /// Those of each set of volumes that hosts have a rule for.
+    sets: Vec<Tiers>,
+    hosting: Arc<Hosting>,
 }
 
-impl Volume {
-    /// The volume over the stripes of `spans` that are online.
-    pub(super) fn over(spans: &[Arc<LiveSpan>]) -> Self {
+impl Layout {
+    fn of(spans: &[Arc<LiveSpan>], hosting: &Arc<Hosting>) -> Self {
+        let sets = hosting.sets().iter();
         Self {
-            tiers: ArcSwap::from_pointee(tiers(spans)),
+            all: Tiers::of_volumes(spans, None),
+            sets: sets
+                .map(|set| Tiers::of_volumes(spans, Some(set)))
+                .collect(),
+            hosting: Arc::clone(hosting),
         }
     }
 
-    /// Places keys anew after a span has come or gone.
-    pub(super) fn replace(&self, spans: &[Arc<LiveSpan>]) {
-        self.tiers.store(Arc::new(tiers(spans)));
+    /// The stripes that a key's host may use: all, if none of its volumes has
+    /// any.
+    fn tiers(&self, key: &CacheKey) -> &Tiers {
+        let set = self.hosting.find(key).and_then(|set| self.sets.get(set));
+        set.filter(|tiers| !tiers.is_empty()).unwrap_or(&self.all)
+    }
+}
+
+/// The stripes of every volume that are online, and their placement.
+#[derive(Debug)]
+pub(super) struct Volume {
+    layout: ArcSwap<Layout>,
+}
+
+impl Volume {
+    /// The stripes of `spans` that are online, for hosts by their rules.
+    pub(super) fn over(spans: &[Arc<LiveSpan>], hosting: &Arc<Hosting>) -> Self {
+        Self {
+            layout: ArcSwap::from_pointee(Layout::of(spans, hosting)),
+        }
+    }
+
+    /// Places keys anew after a span has come or gone, or rules are others.
+    pub(super) fn replace(&self, spans: &[Arc<LiveSpan>], hosting: &Arc<Hosting>) {
+        self.layout.store(Arc::new(Layout::of(spans, hosting)));
     }
 
     /// Whether no stripe is in use.
     pub(super) fn is_empty(&self) -> bool {
-        let tiers = self.tiers.load();
-        tiers.fast.stripes.is_empty() && tiers.capacity.stripes.is_empty()
+        self.layout.load().all.is_empty()
     }
 
     /// The stripe of a tier that a key belongs on, if that is in use. While its
@@ -120,8 +166,8 @@ impl Volume {
     /// place: after a crash it might come back as if nothing had been stored
     /// elsewhere.
     pub(super) fn owner(&self, tier: SpanTier, key: &CacheKey) -> Option<Arc<LiveStripe>> {
-        let tiers = self.tiers.load();
-        let owner = tiers.of(tier).owner(key.place());
+        let layout = self.layout.load();
+        let owner = layout.tiers(key).of(tier).owner(key.place());
         owner.filter(|stripe| stripe.is_online()).cloned()
     }
 
@@ -133,14 +179,14 @@ impl Volume {
 
     /// Whether stripes of either tier are in use.
     pub(super) fn has_both_tiers(&self) -> bool {
-        let tiers = self.tiers.load();
-        !tiers.fast.stripes.is_empty() && !tiers.capacity.stripes.is_empty()
+        let all = &self.layout.load().all;
+        !all.fast.stripes.is_empty() && !all.capacity.stripes.is_empty()
     }
 
     /// The stripes that are asked for a key, in this order.
     pub(super) fn holders(&self, key: &CacheKey) -> Holders {
-        let tiers = self.tiers.load();
-        let place = key.place();
+        let layout = self.layout.load();
+        let (tiers, place) = (layout.tiers(key), key.place());
         let asked = tiers.fast.holders(place);
         let asked = asked.chain(tiers.capacity.holders(place));
         let mut holders = Holders::default();
@@ -151,28 +197,30 @@ impl Volume {
     }
 
     /// Every stripe that a copy under the key may lie on, asked for or not: a
-    /// change of the key frees it there.
+    /// change of the key frees it there. Of a stripe that holds what belongs
+    /// elsewhere, nobody knows the rank that it had for it.
     pub(super) fn claimants(&self, key: &CacheKey) -> Vec<Arc<LiveStripe>> {
-        let tiers = self.tiers.load();
-        let place = key.place();
-        let fast = tiers.fast.claimants(place);
-        fast.chain(tiers.capacity.claimants(place))
-            .cloned()
-            .collect()
+        let layout = self.layout.load();
+        let owners = layout.tiers(key).owners(key.place());
+        let owns = |stripe: &Arc<LiveStripe>| {
+            let mut owners = owners.iter().flatten();
+            owners.any(|owner| Arc::ptr_eq(owner, stripe))
+        };
+        let all = layout.all.stripes();
+        let claim = all.filter(|stripe| owns(stripe) || !stripe.is_settled());
+        claim.cloned().collect()
     }
 
     /// Whether a stripe of the capacity tier may hold a key.
     pub(super) fn capacity_may_hold(&self, key: &CacheKey) -> bool {
-        let tiers = self.tiers.load();
-        let mut asked = tiers.capacity.holders(key.place());
+        let layout = self.layout.load();
+        let mut asked = layout.tiers(key).capacity.holders(key.place());
         asked.any(|stripe| stripe.may_hold(key.hash()))
     }
 
     /// Every stripe in use.
     pub(super) fn stripes(&self) -> Vec<Arc<LiveStripe>> {
-        let tiers = self.tiers.load();
-        let all = tiers.fast.stripes.iter().chain(&tiers.capacity.stripes);
-        all.cloned().collect()
+        self.layout.load().all.stripes().cloned().collect()
     }
 }
 
@@ -184,18 +232,5 @@ impl Holders {
     /// Each of them, fast tier first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<LiveStripe>> {
         self.0.iter().flatten()
-    }
-}
-
-fn tiers(spans: &[Arc<LiveSpan>]) -> Tiers {
-    let of = |tier: SpanTier| {
-        let spans = spans
-            .iter()
-            .filter(|span| span.is_online() && span.tier == tier);
-        TierStripes::of(spans.flat_map(|span| span.stripes()).collect())
-    };
-    Tiers {
-        fast: of(SpanTier::Fast),
-        capacity: of(SpanTier::Capacity),
     }
 }

@@ -14,9 +14,8 @@ pub struct UnheededFile {
 }
 
 /// Every such file.
-pub const UNHEEDED_FILES: [UnheededFile; 12] = [
+pub const UNHEEDED_FILES: [UnheededFile; 10] = [
     named_by("cache.config", "proxy.config.cache.control.filename"),
-    named_by("hosting.config", "proxy.config.cache.hosting_filename"),
     named_by("logging.yaml", "proxy.config.log.config.filename"),
     named_by("logs_xml.config", "proxy.config.log.xml_config_file"),
     named_by("parent.config", "proxy.config.http.parent_proxy.file"),
@@ -35,7 +34,6 @@ pub const UNHEEDED_FILES: [UnheededFile; 12] = [
         "strategies.yaml",
         "proxy.config.url_remap.strategies.filename",
     ),
-    named_by("volume.config", "proxy.config.cache.volume_filename"),
 ];
 
 const fn named_by(name: &'static str, record: &'static str) -> UnheededFile {
@@ -108,7 +106,7 @@ mod tests {
     use crate::config::records::RecordsFile;
 
     fn warning(text: &str) -> Option<String> {
-        unheeded("volume.config", text.as_bytes()).map(|warning| warning.to_string())
+        unheeded("parent.config", text.as_bytes()).map(|warning| warning.to_string())
     }
 
     #[test]
@@ -128,13 +126,10 @@ mod tests {
 
     #[test]
     fn a_record_names_another_file_and_null_none() {
-        let file = UNHEEDED_FILES[1];
-        assert_eq!(file.name_in_force(|_| None), "hosting.config");
-        assert_eq!(
-            file.name_in_force(|_| Some("NULL".into())),
-            "hosting.config"
-        );
-        let said = |name: &str| name.ends_with("hosting_filename").then(|| "h".into());
+        let file = UNHEEDED_FILES[0];
+        assert_eq!(file.name_in_force(|_| None), "cache.config");
+        assert_eq!(file.name_in_force(|_| Some("NULL".into())), "cache.config");
+        let said = |name: &str| name.ends_with("control.filename").then(|| "h".into());
         assert_eq!(file.name_in_force(said), "h");
     }
 
@@ -154,10 +149,10 @@ mod tests {
     #[test]
     fn the_first_content_is_named_with_its_place() {
         let text = warning("# a\n\n  volume=1 scheme=http\nvolume=2\n").unwrap();
-        assert!(text.starts_with("volume.config:3:3: "), "{text}");
+        assert!(text.starts_with("parent.config:3:3: "), "{text}");
         assert!(text.ends_with("(at \"volume=1 scheme=http\")"), "{text}");
         let text = warning("<!-- é\n--> <LogFormat>\n").unwrap();
-        assert!(text.starts_with("volume.config:2:5: "), "{text}");
+        assert!(text.starts_with("parent.config:2:5: "), "{text}");
         assert!(unheeded("f", b"\xff\xfe").is_some());
     }
 }

@@ -20,6 +20,8 @@ pub type Digests = BTreeMap<String, u64>;
 pub struct Reader {
     dir: PathBuf,
     digests: RefCell<Digests>,
+    /// Texts that are read in place of files, by their names.
+    instead: BTreeMap<String, Vec<u8>>,
 }
 
 impl Reader {
@@ -29,7 +31,14 @@ impl Reader {
         Self {
             dir: dir.to_owned(),
             digests: RefCell::default(),
+            instead: BTreeMap::new(),
         }
+    }
+
+    /// The same, which reads these texts in place of files of their names.
+    #[must_use]
+    pub fn with(self, instead: BTreeMap<String, Vec<u8>>) -> Self {
+        Self { instead, ..self }
     }
 
     /// The path that a name in the configuration means.
@@ -66,10 +75,10 @@ impl Reader {
         files.collect()
     }
 
-    /// What was read, by name.
+    /// What was read so far, by name.
     #[must_use]
-    pub fn into_digests(self) -> Digests {
-        self.digests.into_inner()
+    pub fn digests(&self) -> Digests {
+        self.digests.borrow().clone()
     }
 
     /// The bytes of a file whose changes no reload tells of; `None` if there
@@ -87,6 +96,9 @@ impl Reader {
     }
 
     fn bounded(&self, name: &str) -> io::Result<Vec<u8>> {
+        if let Some(text) = self.instead.get(name) {
+            return Ok(text.clone());
+        }
         let mut bytes = Vec::new();
         let file = File::open(self.path(name))?;
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -161,7 +173,7 @@ mod tests {
             std::fs::write(dir.path().join("a"), text).unwrap();
             let reader = Reader::of(dir.path());
             reader.read("a").unwrap();
-            reader.into_digests()
+            reader.digests()
         };
         assert_eq!(digest("1"), digest("1"));
         assert_ne!(digest("1"), digest("2"));

@@ -4,6 +4,7 @@
 use super::files::{Digests, Reader};
 use super::paths::RECORDS_NAME;
 use crate::config::connect_ports::ConnectPorts;
+use crate::config::hosting::HostingFile;
 use crate::config::ip_allow::{self, IpAllowFile};
 use crate::config::place::Place;
 use crate::config::ports::PortList;
@@ -11,11 +12,12 @@ use crate::config::records::{self, Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
 use crate::config::storage::StorageFile;
 use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
+use crate::config::volume::VolumeFile;
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
 use crate::proxy::snapshot::SnapshotParts;
 use crate::remap::{IpAllow, RemapOptions, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The file of the spans.
@@ -77,6 +79,10 @@ pub struct Loaded {
     pub ip_allow: IpAllowFile,
     /// The spans.
     pub storage: StorageFile,
+    /// The volumes that share them.
+    pub volumes: VolumeFile,
+    /// Which volumes hosts go to.
+    pub hosting: HostingFile,
     /// What was in each file.
     pub digests: Digests,
     /// What the operator should know, though all of it is usable.
@@ -118,17 +124,34 @@ pub fn port_faults(value: &str) -> Vec<ConfigError> {
 /// who look for more of them go on.
 #[must_use]
 pub fn read(source: &Source, running: &Running) -> (Loaded, Findings) {
-    let reader = Reader::of(&source.dir);
+    read_by(&Reader::of(&source.dir), source, running)
+}
+
+/// As [`read`], with these texts in place of files, by their names.
+#[must_use]
+pub fn read_with(
+    source: &Source,
+    running: &Running,
+    texts: BTreeMap<String, Vec<u8>>,
+) -> (Loaded, Findings) {
+    read_by(&Reader::of(&source.dir).with(texts), source, running)
+}
+
+fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Findings) {
     let mut found = Findings::default();
-    let (records_file, records) = read_records(source, &reader, running, &mut found);
+    let (records_file, records) = read_records(source, reader, running, &mut found);
     let ports = read_ports(&records, running, &records_file, &mut found);
-    let remap = read_remap(&reader, &records.url_remap_filename, &mut found);
-    let ip_allow = read_ip_allow(&reader, &records.cache_ip_allow_filename, &mut found);
+    let remap = read_remap(reader, &records.url_remap_filename, &mut found);
+    let ip_allow = read_ip_allow(reader, &records.cache_ip_allow_filename, &mut found);
     let interim = place_of(running, &records_file, "proxy.config.cache.interim.storage");
-    let storage = read_storage(&reader, &records, &interim, &mut found);
+    let storage = read_storage(reader, &records, &interim, &mut found);
+    let volumes = read_volumes(reader, &records, &mut found);
+    let hosting = read_hosting(reader, &records, &mut found);
+    let unknown = hosting.unknown_volumes(&volume_numbers(&storage, &volumes));
+    found.errors.extend(unknown);
     found
         .warnings
-        .extend(unheeded_files(&reader, &records, &records_file));
+        .extend(unheeded_files(reader, &records, &records_file));
     let loaded = Loaded {
         records,
         records_file,
@@ -137,7 +160,9 @@ pub fn read(source: &Source, running: &Running) -> (Loaded, Findings) {
         remap,
         ip_allow,
         storage,
-        digests: reader.into_digests(),
+        volumes,
+        hosting,
+        digests: reader.digests(),
         warnings: Vec::new(),
     };
     (loaded, found)
@@ -305,6 +330,50 @@ fn read_storage(
     storage
 }
 
+/// Texts in place of the files of spans and volumes, by the names of these.
+#[must_use]
+pub fn storage_texts(
+    records: &Records,
+    storage: Option<&str>,
+    volumes: Option<&str>,
+) -> BTreeMap<String, Vec<u8>> {
+    let storage = storage.map(|text| (STORAGE_NAME.to_owned(), text.into()));
+    let volumes = volumes.map(|text| (records.cache_volume_filename.to_string(), text.into()));
+    storage.into_iter().chain(volumes).collect()
+}
+
+fn read_volumes(reader: &Reader, records: &Records, found: &mut Findings) -> VolumeFile {
+    let name = &*records.cache_volume_filename;
+    let bytes = read_if_there(reader, name, found);
+    let (volumes, findings) = VolumeFile::parse(name, &bytes);
+    found.extend(findings);
+    volumes
+}
+
+fn read_hosting(reader: &Reader, records: &Records, found: &mut Findings) -> HostingFile {
+    let name = &*records.cache_hosting_filename;
+    let bytes = read_if_there(reader, name, found);
+    let (hosting, findings) = HostingFile::parse(name, &bytes);
+    found.extend(findings);
+    hosting
+}
+
+/// The bytes of a file that says nothing where it is not there.
+fn read_if_there(reader: &Reader, name: &str, found: &mut Findings) -> Vec<u8> {
+    let bytes = reader.read(name).unwrap_or_else(|error| {
+        found.errors.push(error);
+        None
+    });
+    bytes.unwrap_or_default()
+}
+
+/// The volumes that spans are shared by or given to.
+fn volume_numbers(storage: &StorageFile, volumes: &VolumeFile) -> BTreeSet<u8> {
+    let shared = volumes.volumes.iter().map(|volume| volume.number);
+    let own = storage.spans.iter().filter_map(|span| span.volume);
+    shared.chain(own).collect()
+}
+
 /// Turns what the files say into what the proxy runs by, and what the operator
 /// should know of it.
 ///
@@ -469,7 +538,7 @@ mod tests {
         let yaml = "# shipped\nlogging:\n  formats: []\n";
         let (_dir, source) = source(&[
             ("remap.config", ""),
-            ("volume.config", "# none\n"),
+            ("cache.config", "# none\n"),
             ("parent.config", "dest_domain=. parent=\"a:80\"\n"),
             ("logging.yaml", yaml),
         ]);
@@ -482,18 +551,18 @@ mod tests {
 
     #[test]
     fn a_file_of_ats_is_sought_by_the_name_that_its_record_gives() {
-        let records = "CONFIG proxy.config.cache.hosting_filename STRING own/h.config\n\
+        let records = "CONFIG proxy.config.socks.socks_config_file STRING own/h.config\n\
                        CONFIG proxy.config.http.parent_proxy.file STRING p.config\n";
         let (dir, mut source) = source(&[
             ("records.config", records),
             ("remap.config", ""),
-            ("hosting.config", "hostname=unread volume=1\n"),
+            ("socks.config", "socks=unread\n"),
             ("p.config", "dest_domain=.\n"),
-            ("v.config", "volume=1\n"),
+            ("v.config", "dest=1\n"),
         ]);
         std::fs::create_dir(dir.path().join("own")).unwrap();
-        std::fs::write(dir.path().join("own/h.config"), "hostname=a volume=1\n").unwrap();
-        let variable = "PROXY_CONFIG_CACHE_VOLUME_FILENAME".to_owned();
+        std::fs::write(dir.path().join("own/h.config"), "dest_host=a\n").unwrap();
+        let variable = "PROXY_CONFIG_CACHE_CONTROL_FILENAME".to_owned();
         source.environment.insert(variable, "v.config".to_owned());
         let loaded = load(&source, &Running::new()).unwrap();
         let warned = loaded
@@ -501,7 +570,31 @@ mod tests {
             .iter()
             .filter(|w| w.what.contains("of ATS is"));
         let warned: Vec<_> = warned.map(|w| &*w.file).collect();
-        assert_eq!(warned, ["own/h.config", "p.config", "v.config"]);
+        assert_eq!(warned, ["v.config", "p.config", "own/h.config"]);
+    }
+
+    #[test]
+    fn volumes_and_hosts_are_read_together_by_the_names_of_their_records() {
+        let records = "CONFIG proxy.config.cache.hosting_filename STRING h.config\n\
+                       CONFIG proxy.config.cache.volume_filename STRING v.config\n";
+        let mut files = vec![
+            ("records.config", records),
+            ("remap.config", ""),
+            ("storage.config", "a 64M\nb 64M volume=9\n"),
+            ("v.config", "volume=1 scheme=http size=50%\n"),
+            ("h.config", "hostname=a volume=1,9\nhostname=* volume=1\n"),
+            ("hosting.config", "nonsense\n"),
+        ];
+        let (_dir, good) = source(&files);
+        let loaded = load(&good, &Running::new()).unwrap();
+        assert_eq!(loaded.volumes.volumes.len(), 1);
+        assert_eq!(loaded.hosting.rules.len(), 2);
+        files[4].1 = "hostname=a volume=2\n";
+        files[3].1 = "volume=1 size=50\nvolume=300\n";
+        let (_dir, bad) = source(&files);
+        let found = load(&bad, &Running::new()).unwrap_err();
+        let places: Vec<_> = found.errors.iter().map(|e| (&*e.file, e.line)).collect();
+        assert_eq!(places, [("v.config", 2), ("h.config", 1)]);
     }
 
     #[test]

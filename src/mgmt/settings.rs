@@ -3,10 +3,13 @@
 mod report;
 mod write;
 
-use super::load::{self, Loaded, PORTS, STATE_DIR, STORAGE_NAME, Source};
+use super::files::Digests;
+use super::load::{self, Loaded, PORTS, STATE_DIR, Source};
 use super::paths::RECORDS_NAME;
 use super::verify;
 use crate::base::clock::WallTime;
+use crate::cache::plan::SpanPlan;
+use crate::config::hosting::HostingFile;
 use crate::config::records::{
     self, Alias, RecordSpec, Records, RecordsFile, Running, SetError, Update, settings, variable,
 };
@@ -22,12 +25,15 @@ pub use report::{Origin, Reloaded, Setting, Shown, Status};
 pub use write::WriteError;
 
 /// Tells parts that keep a record of their own, such as the cache, that it
-/// changed.
-pub type Apply = Box<dyn Fn(&Records) + Send + Sync>;
+/// changed, and which rules of hosts hold.
+pub type Apply = Box<dyn Fn(&Records, &HostingFile) + Send + Sync>;
 
 /// What a start would be refused for with these records, though the files are
 /// sound: what they name is not there.
 pub type StartFaults = Box<dyn Fn(&Records) -> Vec<ConfigError> + Send + Sync>;
+
+/// What a start with these files would keep of what is stored.
+pub type Plan = Arc<dyn Fn(&Loaded) -> Vec<SpanPlan> + Send + Sync>;
 
 /// What the rest of the server has to do with its settings.
 pub struct Server {
@@ -35,6 +41,8 @@ pub struct Server {
     pub apply: Apply,
     /// Asked before a record is set.
     pub start_faults: StartFaults,
+    /// Asked before a restart.
+    pub plan: Plan,
 }
 
 /// Why a record was not set.
@@ -66,8 +74,8 @@ pub struct Settings {
     boot: Records,
     /// The running values that the start gave.
     boot_running: Running,
-    /// What was in storage.config at the start.
-    boot_storage: Option<u64>,
+    /// What was in the files of spans and volumes at the start.
+    boot_files: Digests,
     snapshot: Arc<ArcSwap<Snapshot>>,
     server: Server,
     state: Mutex<State>,
@@ -165,7 +173,7 @@ impl Settings {
             source,
             boot: loaded.records.clone(),
             boot_running: loaded.running.clone(),
-            boot_storage: loaded.digests.get(STORAGE_NAME).copied(),
+            boot_files: report::at_start(&loaded),
             snapshot,
             server,
             state: Mutex::new(State {
@@ -219,6 +227,26 @@ impl Settings {
             Err(more) => found.extend(more),
         }
         (loaded, found)
+    }
+
+    /// What the files say for a start, with these texts in place of the files of
+    /// spans and volumes, and who plans by it.
+    ///
+    /// # Errors
+    ///
+    /// Everything found.
+    pub fn planned(
+        &self,
+        storage: Option<&str>,
+        volumes: Option<&str>,
+    ) -> Result<(Loaded, Plan), Findings> {
+        let state = self.state.lock();
+        let texts = load::storage_texts(&state.loaded.records, storage, volumes);
+        let (loaded, found) = load::read_with(&self.source, &state.unwritten(), texts);
+        match found.is_usable() {
+            true => Ok((loaded, Arc::clone(&self.server.plan))),
+            false => Err(found),
+        }
     }
 
     /// What a start would say of the spans; see [`verify::spans`].
@@ -354,15 +382,14 @@ impl Settings {
     /// start, whichever reload brought it. A running value that no file holds
     /// does not wait: a restart forgets it.
     fn waiting(&self, loaded: &Loaded, in_file: &Running) -> Vec<String> {
-        let storage = loaded.digests.get(STORAGE_NAME).copied();
-        let file = (storage != self.boot_storage).then_some(STORAGE_NAME);
+        let files = report::changed_files(&self.boot_files, &report::at_start(loaded));
         let mut running = in_file.clone();
         running.extend(self.boot_running.clone());
         let (restarted, _) = self.source.resolve(&running, &loaded.records_file);
         let changed = self.boot.differences(&restarted);
         let records = changed.filter(|spec| spec.update == Update::Restart);
-        let names = file.into_iter().chain(records.map(|spec| spec.name));
-        names.map(str::to_owned).collect()
+        let records = records.map(|spec| spec.name.to_owned());
+        files.into_iter().chain(records).collect()
     }
 
     /// `records` with those that need a restart as they were at the start.
@@ -400,7 +427,7 @@ impl Settings {
         let records = Arc::clone(&snapshot.records);
         state.generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));
-        (self.server.apply)(&records);
+        (self.server.apply)(&records, &loaded.hosting);
         state.loaded = loaded;
         state.last_errors.clear();
         report

@@ -1,10 +1,13 @@
 //! Records and spans as the options of the cache.
 
 use crate::cache::{
-    AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, SpanTier, TierOptions,
+    AioMode, CacheOptions, Hosting, Hosts, LiveOptions, RamOptions, SpanOptions, SpanTier,
+    TierOptions, VolumeOptions, VolumeSize,
 };
+use crate::config::hosting::{self, HostingFile};
 use crate::config::records::Records;
 use crate::config::storage::{SpanLine, Tier};
+use crate::config::volume::{self, VolumeLine};
 use crate::mgmt::load::{Loaded, Source};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +25,8 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
             .iter()
             .map(|span| span_options(source, span))
             .collect(),
+        volumes: loaded.volumes.volumes.iter().map(volume_options).collect(),
+        hosting: hosting(&loaded.hosting),
         state_dir: Some(state_dir),
         ram: RamOptions {
             size: live.ram_size,
@@ -50,6 +55,11 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
         force_sector_size: number(records.cache_force_sector_size, defaults.force_sector_size),
         clear: false,
     }
+}
+
+/// The options by which a start is planned, which opens no state.
+pub(super) fn options_to_plan(source: &Source, loaded: &Loaded) -> CacheOptions {
+    cache_options(source, loaded, PathBuf::new())
 }
 
 /// The options that a reload changes.
@@ -96,6 +106,30 @@ fn span_options(source: &Source, span: &SpanLine) -> SpanOptions {
             Tier::Capacity => SpanTier::Capacity,
         }),
     }
+}
+
+fn volume_options(volume: &VolumeLine) -> VolumeOptions {
+    VolumeOptions {
+        number: volume.number,
+        size: match volume.size {
+            volume::VolumeSize::Percent(percent) => VolumeSize::Percent(percent),
+            volume::VolumeSize::Megabytes(megabytes) => VolumeSize::Megabytes(megabytes),
+        },
+        ram_cache: volume.ram_cache,
+    }
+}
+
+/// The rules of hosting.config as the cache takes them.
+pub(super) fn hosting(file: &HostingFile) -> Hosting {
+    let rules = file.rules.iter().map(|rule| {
+        let hosts = match &rule.hosts {
+            hosting::Hosts::Any => Hosts::Any,
+            hosting::Hosts::Name(name) => Hosts::Name(name.clone()),
+            hosting::Hosts::Domain(name) => Hosts::Domain(name.clone()),
+        };
+        (hosts, rule.volumes.iter().copied().map(u32::from).collect())
+    });
+    Hosting::new(&rules.collect::<Vec<_>>())
 }
 
 fn aio_mode(word: &str) -> AioMode {

@@ -19,4 +19,4 @@ mod workers;
 
 pub use options::Options;
 pub use running::{Running, StopError};
-pub use start::{StartError, check, clear, init_span, start, verify};
+pub use start::{StartError, check, clear, init_span, plan_storage, start, verify};

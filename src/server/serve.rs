@@ -1,7 +1,7 @@
 //! From open spans and bound ports to threads that serve.
 
 use super::announce::{self, Announcement, Judge};
-use super::cache_options::live_options;
+use super::cache_options::{hosting, live_options, options_to_plan};
 use super::gauges;
 use super::log_place::{LogError, log_options};
 use super::management::{Management, ManagementThread};
@@ -145,10 +145,16 @@ fn control(opened: &Opened, collector: &Arc<Collector>, life: &Arc<Life>) -> Con
 /// of the system.
 fn settings_server(opened: &Opened) -> settings::Server {
     let cache = Arc::clone(&opened.cache);
+    let planner = Arc::clone(&cache);
     let source = opened.options.source();
+    let planned = source.clone();
     settings::Server {
-        apply: Box::new(move |records| cache.configure(live_options(records))),
+        apply: Box::new(move |records, hosts| {
+            cache.configure(live_options(records));
+            cache.host(hosting(hosts));
+        }),
         start_faults: Box::new(move |records| start_faults(&source, records)),
+        plan: Arc::new(move |loaded| planner.plan(&options_to_plan(&planned, loaded))),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Files → state directory → ports → spans → user → threads. What needs root
 //! comes before the user is changed; threads come after.
 
-use super::cache_options::cache_options;
+use super::cache_options::{cache_options, options_to_plan};
 use super::limits;
 use super::log_place::{self, LOGFILE_DIR, LogError};
 use super::options::Options;
@@ -16,6 +16,7 @@ use super::state::{StateDir, StateError};
 use super::workers;
 use crate::base::clock::{Clock, SystemClock};
 use crate::cache::check::{SpanCheck, check_spans};
+use crate::cache::plan::SpanPlan;
 use crate::cache::{self, Cache, SpanCommandError, SpanName, SpanReport};
 use crate::config::place::Place;
 use crate::config::records::{Records, variable};
@@ -190,6 +191,29 @@ pub fn init_span(options: &Options, span: &str, force: bool) -> Result<(), Start
     let made = cache::init_span(&cache_options, &name, force);
     run_as.give(state.path()).map_err(StartError::Give)?;
     Ok(made?)
+}
+
+/// What a start would keep of what is stored, and what it would drop, while no
+/// server runs; `storage` and `volumes` are taken in place of their files.
+///
+/// # Errors
+///
+/// Everything found in the files.
+pub fn plan_storage(
+    options: &Options,
+    storage: Option<&str>,
+    volumes: Option<&str>,
+) -> Result<Vec<SpanPlan>, Findings> {
+    let (source, running) = (options.source(), options.running());
+    let records = load::records_of(&options.config_dir, options.environment.clone());
+    let texts = load::storage_texts(&records, storage, volumes);
+    let (loaded, found) = load::read_with(&source, &running, texts);
+    match found.is_usable() {
+        true => Ok(cache::plan::plan_storage(&options_to_plan(
+            &source, &loaded,
+        ))),
+        false => Err(found),
+    }
 }
 
 /// What is there before any thread of ours is.

@@ -14,6 +14,7 @@ mod storage;
 mod support;
 mod survey;
 mod tiers;
+mod volumes;
 
 #[path = "../support/process.rs"]
 mod process;

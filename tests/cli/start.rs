@@ -236,20 +236,17 @@ fn verify_reads_what_lies_at_the_paths_and_says_what_the_start_says() {
 #[test]
 fn rules_in_files_without_an_effect_are_told_of_by_name() {
     let config = Config::new("");
-    config.write(
-        "volume.config",
-        "# shipped\nvolume=1 scheme=http size=50%\n",
-    );
-    config.write("hosting.config", "# shipped\n");
+    config.write("parent.config", "# shipped\ndest_domain=.\n");
+    config.write("cache.config", "# shipped\n");
     let server = env!("CARGO_BIN_EXE_traffic_server");
     let said = config.run(server, &["-C", "verify_config"]).ok();
-    let told = "warning: volume.config:2:1: this file of ATS is not supported yet";
+    let told = "warning: parent.config:2:1: this file of ATS is not supported yet";
     assert_eq!(said.matches(told).count(), 1, "{said}");
-    assert!(!said.contains("hosting.config"), "{said}");
+    assert!(!said.contains("cache.config"), "{said}");
     let _server = config.start();
     let said = config.ctl(&["config", "reload"]).ok();
     assert_eq!(said.matches(told).count(), 1, "{said}");
-    assert!(!said.contains("in force: volume.config"), "{said}");
+    assert!(!said.contains("in force: parent.config"), "{said}");
 }
 
 #[test]

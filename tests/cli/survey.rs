@@ -79,7 +79,10 @@ fn a_list_is_of_what_begins_so_and_is_not_dead() {
     };
     let all = list(&format!("http://{origin}/"));
     assert_eq!(all.len(), 12);
-    assert_eq!(all[0], format!("http://{origin}/0 tier=fast bytes=1000"));
+    assert_eq!(
+        all[0],
+        format!("http://{origin}/0 tier=fast volume=0 bytes=1000")
+    );
     assert_eq!(list(&format!("http://{origin}/1")).len(), 3);
     assert_eq!(list("http://other/").len(), 0);
     let json = config.ctl(&["cache", "list", "", "-f", "json"]).ok();

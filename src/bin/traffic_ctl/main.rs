@@ -1,5 +1,6 @@
 //! The operator's command: one subcommand is one call on the control socket.
 
+mod storage;
 mod walks;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -8,6 +9,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use strata::base::clock::WallTime;
+use strata::config::Findings;
 use strata::http::date;
 use strata::mgmt::client::{self, CallError};
 use strata::mgmt::paths::{self, ConfigDir};
@@ -128,6 +130,9 @@ enum Storage {
         #[arg(long, value_name = "BYTES")]
         rate: Option<u64>,
     },
+    /// What a restart would keep of what is stored, and drop; also without a
+    /// server
+    Plan(storage::Files),
     /// Format a span, whose objects are lost; also without a server
     Init {
         /// Its path, id or UUID
@@ -155,6 +160,9 @@ enum Cache {
     /// Print what lies on the spans under keys that begin so
     List {
         prefix: String,
+        /// Of this volume only
+        #[arg(long, value_name = "N")]
+        volume: Option<u32>,
         /// Bytes a second to read at most [32 MiB]
         #[arg(long, value_name = "BYTES")]
         rate: Option<u64>,
@@ -198,6 +206,7 @@ fn config_request(command: &Config) -> (&'static str, Value) {
 fn storage_request(command: &Storage) -> (&'static str, Value) {
     match command {
         Storage::List => ("storage.list", json!({})),
+        Storage::Plan(_) => ("storage.plan", json!({})),
         Storage::Offline { span } => ("storage.offline", json!({ "span": span })),
         Storage::Online { span } => ("storage.online", json!({ "span": span })),
         Storage::Scan { span, rate } => ("storage.scan", json!({ "span": span, "rate": rate })),
@@ -209,7 +218,14 @@ fn cache_request(command: &Cache) -> (&'static str, Value) {
     match command {
         Cache::Purge { urls } => ("cache.purge", json!({ "urls": urls })),
         Cache::Lookup { url, fields } => ("cache.lookup", json!({ "url": url, "fields": fields })),
-        Cache::List { prefix, rate } => ("cache.list", json!({ "prefix": prefix, "rate": rate })),
+        Cache::List {
+            prefix,
+            volume,
+            rate,
+        } => {
+            let params = json!({ "prefix": prefix, "volume": volume, "rate": rate });
+            ("cache.list", params)
+        }
         Cache::Clear { volume } => ("cache.clear", json!({ "volume": volume })),
     }
 }
@@ -218,6 +234,9 @@ fn call(args: &Args, dir: &ConfigDir) -> Result<Value, CallError> {
     let (method, params) = request(&args.command);
     if let Command::Cache(Cache::List { .. }) = args.command {
         return walks::list(&dir.path, params, args.format);
+    }
+    if let Command::Storage(Storage::Plan(files)) = &args.command {
+        return storage::plan(dir, files);
     }
     if let Command::Storage(Storage::Scan { .. }) = args.command {
         return walks::scan(&dir.path, params);
@@ -249,6 +268,11 @@ fn init_fault(dir: &ConfigDir, error: &StartError) -> Fault {
     let StartError::Config(found) = error else {
         return Fault::new(FaultKind::Refused, error.to_string());
     };
+    start_fault(dir, found)
+}
+
+/// The errors of files that were read without a server.
+fn start_fault(dir: &ConfigDir, found: &Findings) -> Fault {
     let errors = found.errors.iter();
     let errors: Vec<Value> = errors
         .map(|error| json!({ "text": error.to_string() }))
@@ -270,8 +294,9 @@ fn text(command: &Command, result: &Value) -> String {
         }
         Command::Config(Config::Status) => status_text(result),
         Command::Server(Server::Status) => format!("Proxy -- on\n{}", fields(result)),
-        Command::Storage(Storage::List) => spans_text(result),
-        Command::Storage(Storage::Online { span }) => online_text(span, result),
+        Command::Storage(Storage::List) => storage::spans_text(result),
+        Command::Storage(Storage::Plan(_)) => storage::plan_text(result),
+        Command::Storage(Storage::Online { span }) => storage::online_text(span, result),
         Command::Storage(Storage::Init { span, .. }) => {
             format!(
                 "{span} is an empty span; next: {}\n",
@@ -360,35 +385,6 @@ fn reload_text(result: &Value) -> String {
 
 fn put(text: &mut String, title: &str, value: &Value) {
     writeln!(text, "{title}: {}", shown(value)).expect("a String takes all writes");
-}
-
-fn spans_text(result: &Value) -> String {
-    rows(&result["spans"]).map(span_line).collect()
-}
-
-/// The command does not wait until the span has been read.
-fn online_text(span: &str, result: &Value) -> String {
-    let state = shown(&result["state"]);
-    match state.as_str() {
-        "loading" => format!("{span} is loading; traffic_ctl storage list shows its state\n"),
-        _ => format!("{span} is {state}\n"),
-    }
-}
-
-/// `PATH tier=fast state=online bytes_used=… bytes_total=… errors=0
-/// checksum_errors=0 id=… uuid=…`, and why a span was refused.
-fn span_line(span: &Value) -> String {
-    let mut line = shown(&span["path"]);
-    let keys = ["tier", "state", "bytes_used", "bytes_total", "errors"];
-    for key in keys.into_iter().chain(["checksum_errors"]) {
-        line += &format!(" {key}={}", shown(&span[key]));
-    }
-    for key in ["id", "uuid", "reason"] {
-        if !span[key].is_null() {
-            line += &format!(" {key}={}", shown(&span[key]));
-        }
-    }
-    line + "\n"
 }
 
 fn purge_text(result: &Value) -> String {

@@ -55,7 +55,7 @@ pub(crate) fn list(dir: &Path, params: Value, format: Format) -> Result<Value, C
 
 fn line(object: &Value) -> String {
     let mut line = shown(&object["key"]);
-    for key in ["tier", "bytes"] {
+    for key in ["tier", "volume", "bytes"] {
         line += &format!(" {key}={}", shown(&object[key]));
     }
     for word in ["marker", "suspect"] {

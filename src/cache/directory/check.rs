@@ -12,6 +12,8 @@ pub struct Census {
     pub slots: u64,
     /// Entries that the cursor has not passed.
     pub valid: u64,
+    /// Those of them that lead to a head: objects.
+    pub heads: u64,
     /// Entries that the hand has yet to clear.
     pub passed: u64,
     /// Bytes that the valid entries' sizes add up to.
@@ -32,6 +34,7 @@ impl Directory {
                 census.slots += 1;
                 if log.position(entry, cursor).is_some() {
                     census.valid += 1;
+                    census.heads += u64::from(entry.is_head());
                     census.bytes += entry.size();
                     census.doubled += u64::from(self.count_of(at, entry) > 1);
                 } else if !entry.is_free() {

@@ -80,7 +80,7 @@ const _: () = {
 record!(SpanHeader, b"StrataSp");
 
 /// What a span header says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanContent {
     /// Names the span for ever.
     pub uuid: u128,

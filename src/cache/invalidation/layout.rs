@@ -10,6 +10,9 @@ pub(crate) const SETTLED: u64 = 0;
 /// changed.
 pub(crate) const UNDATED: u64 = u64::MAX;
 
+/// The name of the rules of hosts; stripes have longer ones.
+const HOSTING: &[u8] = b"hosting";
+
 /// What is remembered of a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LayoutRow {
@@ -26,16 +29,19 @@ pub(crate) struct LayoutRow {
 pub(crate) type Layout = HashMap<u128, LayoutRow>;
 
 /// The layout of `stripes`, each with whether it has never held anything, after
-/// the one that is `known`. Where a stripe has come, keys move to it, and every
-/// other one may hold some that belong elsewhere now.
-pub(crate) fn next_layout(known: &Layout, stripes: &[(u128, LayoutRow, bool)]) -> Layout {
+/// the one that is `known`. Where a stripe has come, or `hosts_moved` to other
+/// volumes, keys move, and every stripe may hold some that belong elsewhere now.
+pub(crate) fn next_layout(
+    known: &Layout,
+    stripes: &[(u128, LayoutRow, bool)],
+    hosts_moved: bool,
+) -> Layout {
     let stays = |uuid: &u128, row: &LayoutRow| {
         let before = known.get(uuid);
         before.filter(|before| (before.volume, before.fast) == (row.volume, row.fast))
     };
-    let is_same = stripes
-        .iter()
-        .all(|(uuid, row, _)| stays(uuid, row).is_some());
+    let mut each = stripes.iter();
+    let is_same = !hosts_moved && each.all(|(uuid, row, _)| stays(uuid, row).is_some());
     let rows = stripes.iter().map(|(uuid, row, is_new)| {
         let settles_at = match stays(uuid, row) {
             Some(before) if is_same => before.settles_at,
@@ -70,13 +76,37 @@ impl State {
     /// When it can't be made durable.
     pub(crate) fn set_layout(&self, layout: &Layout) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
-        for row in self.layout.iter().keys() {
-            batch.remove(row?);
+        for name in self.layout.iter().keys() {
+            let name = name?;
+            if name != HOSTING {
+                batch.remove(name);
+            }
         }
         for (uuid, row) in layout {
             batch.insert(&uuid.to_le_bytes(), &row.encode());
         }
         self.layout.apply_batch(batch)?;
+        self.layout.flush()?;
+        Ok(())
+    }
+
+    /// What tells the rules of hosts apart that held last; 0 for none.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub(crate) fn hosting(&self) -> Result<u128, StateError> {
+        let bytes = self.layout.get(HOSTING)?;
+        let digest = bytes.and_then(|bytes| bytes.as_ref().try_into().ok());
+        Ok(digest.map_or(0, u128::from_le_bytes))
+    }
+
+    /// Writes down which rules of hosts hold, after what they moved; it is
+    /// durable on return.
+    ///
+    /// # Errors
+    /// When it can't be made durable.
+    pub(crate) fn set_hosting(&self, digest: u128) -> Result<(), StateError> {
+        self.layout.insert(HOSTING, &digest.to_le_bytes())?;
         self.layout.flush()?;
         Ok(())
     }
@@ -130,7 +160,7 @@ mod tests {
     }
 
     fn settling(known: &Layout, stripes: &[(u128, LayoutRow, bool)]) -> Vec<u64> {
-        let next = next_layout(known, stripes);
+        let next = next_layout(known, stripes, false);
         let uuids = stripes.iter().map(|(uuid, ..)| uuid);
         uuids.map(|uuid| next[uuid].settles_at).collect()
     }
@@ -168,6 +198,18 @@ mod tests {
             let moved = [(1, row(0), false), (2, other, false)];
             assert_eq!(settling(&known, &moved), [UNDATED, UNDATED]);
         }
+    }
+
+    #[test]
+    fn other_rules_of_hosts_unsettle_all() {
+        let known = Layout::from([(1, row(SETTLED))]);
+        let next = next_layout(&known, &[(1, row(0), false)], true);
+        assert_eq!(next[&1].settles_at, UNDATED);
+        let state = State::open(None, 1).unwrap();
+        state.set_hosting(7).unwrap();
+        state.set_layout(&known).unwrap();
+        assert_eq!(state.hosting().unwrap(), 7);
+        assert_eq!(state.layout().unwrap(), known);
     }
 
     #[test]

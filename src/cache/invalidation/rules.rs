@@ -128,6 +128,15 @@ impl Rules {
         copy.epoch < self.retired.load(Ordering::SeqCst)
     }
 
+    /// Makes dead what is older than these clears say.
+    pub(crate) fn add_clears(&self, clears: &Clears) {
+        let mut table = self.table.write();
+        table.clears.add(None, clears.all);
+        for (volume, epoch) in &clears.volumes {
+            table.clears.add(Some(*volume), *epoch);
+        }
+    }
+
     /// Whether a copy is dead.
     pub(crate) fn kills(&self, subject: &Subject) -> bool {
         self.table.read().kills(subject)

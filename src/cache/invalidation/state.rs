@@ -6,6 +6,7 @@
 use super::rules::Clears;
 use crate::base::prng::system_u128;
 use crate::cache::tier::Life;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -171,6 +172,23 @@ impl State {
         self.clears.insert(name, &epoch.to_le_bytes())?;
         self.reserve_epochs(epoch)?;
         self.db.flush()?;
+        Ok(())
+    }
+
+    /// Writes down that what was cleared of a volume is so in the one that it
+    /// hands stripes over to; pairs of both.
+    ///
+    /// # Errors
+    /// When it can't be made durable.
+    pub(crate) fn carry_clears(&self, moves: &BTreeSet<(u32, u32)>) -> Result<(), StateError> {
+        let clears = self.clears()?;
+        for (from, to) in moves {
+            let epoch = clears.volumes.get(from).copied();
+            let known = clears.volumes.get(to).copied();
+            if let Some(epoch) = epoch.filter(|_| epoch > known) {
+                self.clear(Some(*to), epoch)?;
+            }
+        }
         Ok(())
     }
 

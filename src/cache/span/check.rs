@@ -30,7 +30,7 @@ fn content(opened: &OpenedDevice, options: &SpanOptions) -> Result<(), SpanError
     };
     match place.judge()? {
         Judgement::Ours(content) => place.checked(content).map(drop),
-        Judgement::Blank => place.make(false, options).map(drop),
+        Judgement::Blank => place.make(false).map(drop),
         other @ (Judgement::Foreign(_) | Judgement::OtherVersion(_) | Judgement::Unknown) => {
             Err(place.refusal(&other))
         }

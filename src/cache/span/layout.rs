@@ -1,9 +1,7 @@
 //! Where header and stripes of a span lie.
 
-use crate::base::prng::system_u128;
 use crate::base::size::{MIB, round_down};
-use crate::cache::format::span_header::{FIRST_OFFSET, SPAN_HEADER_BYTES, StripeSlot};
-use crate::cache::stripe::MAX_STRIPE_BYTES;
+use crate::cache::format::span_header::{FIRST_OFFSET, SPAN_HEADER_BYTES};
 
 /// A span is at least this long, in bytes.
 pub(crate) const MIN_SPAN_BYTES: u64 = 32 * MIB;
@@ -30,39 +28,4 @@ pub(super) const fn second_offset(size: u64) -> u64 {
 /// The bytes of a device of `bytes` that a span of this block size uses.
 pub(super) fn usable(bytes: u64, block: u32) -> u64 {
     round_down(bytes, u64::from(block.max(4096)))
-}
-
-/// New stripes for a span: one, or as few as the limit of a stripe allows.
-pub(super) fn stripes(size: u64, volume: u32) -> Vec<StripeSlot> {
-    let room = size.saturating_sub(2 * MIB);
-    let count = room.div_ceil(MAX_STRIPE_BYTES).max(1);
-    let length = round_down(room / count, MIB.min(room));
-    (0..count)
-        .map(|n| StripeSlot {
-            uuid: system_u128(),
-            offset: MIB + n * length,
-            length,
-            volume,
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stripes_lie_between_the_ends_and_apart_from_each_other() {
-        for size in [MIN_SPAN_BYTES, 256 * MIB + 8192, 100 << 40] {
-            let stripes = stripes(size, 0);
-            let mut end = MIB;
-            for stripe in &stripes {
-                assert_eq!(stripe.offset, end);
-                assert!(stripe.length <= MAX_STRIPE_BYTES);
-                end += stripe.length;
-            }
-            assert!(end <= second_offset(size));
-            assert!(second_offset(size) - end < 8 * MIB);
-        }
-    }
 }

@@ -2,11 +2,12 @@
 
 use super::Cache;
 use super::names::{self, Called, SpanName};
-use super::open::{Shared, SpanEntry, live_spans, open_device, put_in_use};
+use super::open::{Shared, SpanEntry, cleared, live_spans, open_device, put_in_use};
+use super::share;
 use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
 use crate::cache::invalidation::StateError;
 use crate::cache::options::{CacheOptions, SpanOptions};
-use crate::cache::span::{self, Intent, SpanError};
+use crate::cache::span::{self, Intent, Judged, Span, SpanError};
 use crate::cache::tier::SpanTier;
 use crate::cache::volume::LiveSpan;
 use crate::device::{Backend, choose};
@@ -215,7 +216,8 @@ impl Cache {
         let options = self.not_in_use(path, |path| unchanged(path, "in use"))?;
         self.forget(path, "being opened");
         let opened = open_device(&options, &self.options)
-            .and_then(|device| span::open(&device, &options, Intent::Use));
+            .and_then(|device| span::judge(&device, &options, Intent::Use))
+            .and_then(|judged| self.join(judged));
         let span = opened.map_err(|error| {
             self.forget(path, &error.to_string());
             SpanCommandError::Refused(error.to_string())
@@ -240,6 +242,15 @@ impl Cache {
         }
         self.thread.place_anew_and_wait();
         Ok(live.state())
+    }
+
+    /// Takes a span into the volumes, which leave the others as they are.
+    fn join(&self, judged: Judged) -> Result<Span, SpanError> {
+        let others = live_spans(&self.spans.lock());
+        let rooms = others.iter().map(|span| span.room()).collect();
+        let span = share::join(judged, rooms, &self.options, &self.state)?;
+        self.rules.add_clears(&cleared(&self.state));
+        Ok(span)
     }
 
     /// Makes an empty span of a configured path that is not in use; with

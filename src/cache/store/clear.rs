@@ -30,12 +30,14 @@ impl Cache {
         self.thread.begin_clear(volume, epoch).await
     }
 
-    /// The volumes of the configured spans.
+    /// The volumes that there are, and those that are configured.
     #[must_use]
     pub fn volumes(&self) -> BTreeSet<u32> {
         let stripes = self.volume.stripes();
         let made = stripes.iter().map(|stripe| stripe.volume);
         let named = self.options.spans.iter().map(|span| span.volume.into());
-        made.chain(named).collect()
+        let shared = self.options.volumes.iter();
+        let shared = shared.map(|volume| volume.number.into());
+        made.chain(named).chain(shared).collect()
     }
 }

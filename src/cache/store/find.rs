@@ -97,7 +97,8 @@ impl Cache {
     }
 
     fn hit(&self, stored: Arc<Stored>, stripe: &LiveStripe, suspect: bool) -> Hit {
-        let collects = stored.chunks.is_none() && !suspect && self.ram_takes(stored.body_len);
+        let long = stored.chunks.is_none() && !suspect;
+        let collects = long && self.ram_takes(stored.body_len) && self.keeps_in_ram(stripe);
         let mut hit = if collects {
             Hit::collecting(stored, stripe.tier(), self.me.clone())
         } else {

@@ -256,7 +256,7 @@ impl Cache {
                 target.free(hash);
             }
         })?;
-        self.admit_or_drop(hash, Arc::new(stored.with_home(Some(home))))
+        self.admit_or_drop(Arc::new(stored.with_home(Some(home))), &target)
     }
 
     /// Takes away what all claimants have of the key, and lets the head wait until
@@ -279,12 +279,13 @@ impl Cache {
             return Err(NotStored::Backlog);
         }
         self.deferred.wait_for(hash, freed);
-        self.admit_or_drop(hash, stored)
+        self.admit_or_drop(stored, &target)
     }
 
     /// RAM takes the object if it wants it; what it held before is gone.
-    fn admit_or_drop(&self, hash: u128, stored: Arc<Stored>) -> Result<(), NotStored> {
-        if stored.chunks.is_some() {
+    fn admit_or_drop(&self, stored: Arc<Stored>, target: &LiveStripe) -> Result<(), NotStored> {
+        let hash = stored.key.hash();
+        if stored.chunks.is_some() && self.keeps_in_ram(target) {
             self.ram.insert(hash, stored);
         } else {
             self.ram.remove(hash);

@@ -3,13 +3,18 @@
 
 use super::Cache;
 use super::open::live_spans;
+use crate::cache::hosting::Hosting;
 use crate::cache::invalidation::{LayoutRow, SETTLED, State, UNDATED, next_layout};
 use crate::cache::volume::{LiveSpan, LiveStripe};
 use std::sync::Arc;
 
 /// Writes down which stripes take part from now on, and tells them what they
 /// may hold from before. Gives those that do.
-pub(super) fn take_part(state: &State, spans: &[Arc<LiveSpan>]) -> Vec<Arc<LiveStripe>> {
+pub(super) fn take_part(
+    state: &State,
+    spans: &[Arc<LiveSpan>],
+    hosting: &Hosting,
+) -> Vec<Arc<LiveStripe>> {
     let online = spans.iter().filter(|span| span.is_online());
     let stripes: Vec<Arc<LiveStripe>> = online.flat_map(|span| span.stripes()).collect();
     let known = state.layout().unwrap_or_else(|error| {
@@ -20,10 +25,17 @@ pub(super) fn take_part(state: &State, spans: &[Arc<LiveSpan>]) -> Vec<Arc<LiveS
         .iter()
         .map(|stripe| (stripe.uuid, stripe.layout_row(UNDATED), stripe.is_new()))
         .collect();
-    let next = next_layout(&known, &rows);
-    if next != known
-        && let Err(error) = state.set_layout(&next)
-    {
+    let hosts_moved = state.hosting().ok() != Some(hosting.digest());
+    let next = next_layout(&known, &rows, hosts_moved);
+    let written = match (next != known, hosts_moved) {
+        (false, false) => Ok(()),
+        (_, false) => state.set_layout(&next),
+        (_, true) => {
+            let layout = state.set_layout(&next);
+            layout.and_then(|()| state.set_hosting(hosting.digest()))
+        }
+    };
+    if let Err(error) = written {
         tracing::error!(%error, "which stripes take part could not be written down");
     }
     let mut unsettled = stripes;
@@ -41,12 +53,22 @@ impl Cache {
     /// only, so that one change comes after the other.
     pub(super) fn place_anew(&self) {
         let live = live_spans(&self.spans.lock());
-        let unsettled = take_part(&self.state, &live);
-        self.volume.replace(&live);
+        let hosting = self.hosting.load_full();
+        let unsettled = take_part(&self.state, &live, &hosting);
+        self.volume.replace(&live, &hosting);
         // Who asked the placement before has stored by it when this returns.
         self.slots.pass();
         unsettled.iter().for_each(|stripe| stripe.date_change());
         self.publish();
+    }
+
+    /// Has the objects of hosts go to other volumes from now on; what is stored
+    /// elsewhere is no longer found. Blocks until that holds.
+    pub fn host(&self, hosting: Hosting) {
+        let before = self.hosting.swap(Arc::new(hosting));
+        if *before != **self.hosting.load() {
+            self.thread.place_anew_and_wait();
+        }
     }
 
     /// Writes down which stripes have gone round since the last change.

@@ -4,6 +4,7 @@ use super::counters::Counters;
 use super::deferred::DeferredHeads;
 use super::layout;
 use super::mover::Mover;
+use super::share::{self, Shares};
 use super::slots::Slots;
 use super::thread::{self, CacheThread};
 use super::{Cache, State};
@@ -111,7 +112,6 @@ pub(super) fn open_over(
 ) -> (Arc<Cache>, Vec<SpanReport>) {
     let state = thread::open_state(options.state_dir.as_deref(), clock.wall().as_secs());
     let unfinished = state.unfinished_purges().unwrap_or_default();
-    let clears = cleared(&state);
     let counters = Arc::new(Counters::new(registry));
     let shared = Shared {
         options: &options,
@@ -122,9 +122,13 @@ pub(super) fn open_over(
         counters: &counters,
     };
     let (entries, reports) = open_spans(&shared, devices);
+    let clears = cleared(&state);
     let live = live_spans(&entries);
-    let unsettled = layout::take_part(&state, &live);
-    let volume = Volume::over(&live);
+    let hosting = Arc::new(options.hosting.clone());
+    let unsettled = layout::take_part(&state, &live, &hosting);
+    let volume = Volume::over(&live, &hosting);
+    let numbers = volume.stripes().into_iter().map(|stripe| stripe.volume);
+    share::say_without_room(&options.volumes, numbers);
     unsettled.iter().for_each(|stripe| stripe.date_change());
     let live_options = options.live();
     let ram_automatic = automatic_ram(&options, &volume);
@@ -140,6 +144,7 @@ pub(super) fn open_over(
         spans: Mutex::new(entries),
         counters,
         volume,
+        hosting: ArcSwap::new(hosting),
         clock,
         state,
         ram_automatic,
@@ -151,7 +156,7 @@ pub(super) fn open_over(
 }
 
 /// What was cleared; everything, if that can't be read any more.
-fn cleared(state: &State) -> Clears {
+pub(super) fn cleared(state: &State) -> Clears {
     state.clears().unwrap_or_else(|error| {
         tracing::error!(%error, "what was cleared is not known any more: all is cleared");
         Clears {
@@ -195,10 +200,12 @@ fn open_spans(
         Intent::Use
     };
     let spans = shared.options.spans.iter().zip(devices);
+    let judged = spans.map(|(options, device)| span::judge(&device?, options, intent));
+    let taken = Shares::of(judged.collect(), shared.options).take(shared.state);
+    let spans = shared.options.spans.iter().zip(taken);
     spans
-        .map(|(options, device)| {
-            let opened = device.and_then(|device| span::open(&device, options, intent));
-            let state = opened.map(|span| {
+        .map(|(options, taken)| {
+            let state = taken.map(|span| {
                 let live = put_in_use(shared, &span, options, shared.state.run - 1);
                 (live, span.formatted)
             });

@@ -28,6 +28,8 @@ pub struct Copy {
     /// The path of its span as configured, and where its head lies there, in
     /// bytes from the span's start; `None` in RAM.
     pub place: Option<(PathBuf, u64)>,
+    /// The volume that it lies in; `None` in RAM.
+    pub volume: Option<u32>,
     /// True when it is used after revalidation only.
     pub suspect: bool,
     /// Object or marker.
@@ -93,6 +95,8 @@ pub struct Listed {
     pub key: Bytes,
     /// Its tier.
     pub tier: Tier,
+    /// Its volume.
+    pub volume: u32,
     /// Bytes of the body.
     pub body_len: u64,
     /// Object or marker.
@@ -117,6 +121,8 @@ pub struct ListPart {
 struct Walk<'a> {
     /// On this span only.
     span: Option<&'a Path>,
+    /// Of this volume only.
+    volume: Option<u32>,
     heads_only: bool,
 }
 
@@ -141,6 +147,7 @@ impl Cache {
                 copies.push(Copy {
                     tier: stripe.tier(),
                     place: Some((stripe.path().to_owned(), stripe.on_span(&place))),
+                    volume: Some(stripe.volume),
                     suspect: place.suspect,
                     ..in_ram(&stored)
                 });
@@ -154,6 +161,7 @@ impl Cache {
     pub async fn scan(&self, span: Option<&Path>, from: Option<WalkAt>) -> ScanPart {
         let walk = Walk {
             span,
+            volume: None,
             heads_only: false,
         };
         let mut part = ScanPart::default();
@@ -175,10 +183,11 @@ impl Cache {
     }
 
     /// The objects on the spans whose key's text begins with `prefix`, from
-    /// `from` on, for a while.
-    pub async fn list(&self, prefix: &[u8], from: Option<WalkAt>) -> ListPart {
+    /// `from` on, for a while; of one volume, or of all.
+    pub async fn list(&self, prefix: &[u8], volume: Option<u32>, from: Option<WalkAt>) -> ListPart {
         let walk = Walk {
             span: None,
+            volume,
             heads_only: true,
         };
         let mut objects = Vec::new();
@@ -200,6 +209,7 @@ impl Cache {
     fn walked_stripes(&self, walk: &Walk<'_>) -> Vec<Arc<LiveStripe>> {
         let mut stripes = self.volume.stripes();
         stripes.retain(|stripe| walk.span.is_none_or(|span| span == stripe.path()));
+        stripes.retain(|stripe| walk.volume.is_none_or(|volume| volume == stripe.volume));
         stripes.sort_by_key(|stripe| stripe.uuid);
         stripes
     }
@@ -223,6 +233,7 @@ impl Cache {
         alive.then(|| Listed {
             key: content.key.clone(),
             tier: stripe.tier(),
+            volume: stripe.volume,
             body_len: content.body_length,
             kind: match content.kind {
                 HeadKind::Object => ObjectKind::Object,
@@ -238,6 +249,7 @@ fn in_ram(stored: &Stored) -> Copy {
     Copy {
         tier: Tier::Ram,
         place: None,
+        volume: None,
         suspect: false,
         kind: stored.kind,
         meta: stored.meta.clone(),

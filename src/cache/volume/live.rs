@@ -361,6 +361,7 @@ impl LiveStripe {
         let census = self.core.get().map(|core| core.directory.census());
         StripeStatus {
             uuid: self.uuid,
+            volume: self.volume,
             state: self.state(),
             bytes_total: self.log_bytes(),
             bytes_used: self.log_used(),

@@ -6,7 +6,7 @@ use super::watch::Watch;
 use crate::base::clock::MonoTime;
 use crate::cache::inspect::{SpanState, SpanStatus, StripeStatus};
 use crate::cache::options::{LiveOptions, SpanOptions};
-use crate::cache::span::Span;
+use crate::cache::span::{Room, Span};
 use crate::cache::tier::{Life, SpanTier, WriteBudget};
 use crate::device::{Device, DeviceError, Request};
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -151,6 +151,13 @@ impl LiveSpan {
     /// them: whoever lets the span go takes them away again.
     pub(in crate::cache) fn set_stripes(&self, stripes: Vec<Arc<LiveStripe>>) {
         *self.stripes.lock() = stripes;
+    }
+
+    /// It as volumes share it, when it stays as it is.
+    pub(in crate::cache) fn room(&self) -> Room {
+        let mut stripes: Vec<_> = self.stripes().iter().map(|stripe| stripe.slot()).collect();
+        stripes.sort_by_key(|slot| slot.offset);
+        Room::fixed(self.bytes, stripes, self.options.volume)
     }
 
     /// The stripes on it.

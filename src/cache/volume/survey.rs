@@ -3,6 +3,8 @@
 use super::live::{Core, LiveStripe};
 use crate::cache::directory::Walked;
 use crate::cache::format::fragment::{Fragment, FragmentError, claimed_key};
+use crate::cache::format::span_header::StripeSlot;
+use crate::cache::plan::Holding;
 use std::sync::Arc;
 
 /// What lies at an entry's place.
@@ -26,6 +28,25 @@ pub(in crate::cache) enum Surveyed {
 }
 
 impl LiveStripe {
+    /// Its row of the span's header.
+    pub(in crate::cache) fn slot(&self) -> StripeSlot {
+        StripeSlot {
+            uuid: self.uuid,
+            offset: self.offset,
+            length: self.length,
+            volume: self.volume,
+        }
+    }
+
+    /// How much it holds; reads the directory. Nothing before it has been read.
+    pub(in crate::cache) fn holding(&self) -> Holding {
+        let census = self.core.get().map(|core| core.directory.census());
+        census.map_or_else(Holding::default, |census| Holding {
+            objects: census.heads,
+            bytes: census.bytes,
+        })
+    }
+
     /// Buckets of the directory; 0 before it has been read.
     pub(in crate::cache) fn bucket_count(&self) -> u64 {
         let core = self.core.get();

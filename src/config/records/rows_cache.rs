@@ -40,7 +40,7 @@ cache_hit_evacuate_percent: int = 0, "proxy.config.cache.hit_evacuate_percent", 
 /// Bytes up to which a hit is evacuated; 0 is any size.
 cache_hit_evacuate_size_limit: int = 0, "proxy.config.cache.hit_evacuate_size_limit", at_least(0), Reload, Global, Ignored;
 /// File that assigns hosts to volumes.
-cache_hosting_filename: text = "hosting.config", "proxy.config.cache.hosting_filename", ANY, Reload, Global, Ignored;
+cache_hosting_filename: text = "hosting.config", "proxy.config.cache.hosting_filename", ANY, Reload, Global, Honoured;
 /// Reads from the capacity tier before an object is copied to the fast tier.
 cache_interim_migrate_threshold: int = 2, "proxy.config.cache.interim.migrate_threshold", between(0, 1_000_000), Reload, Global, Honoured;
 /// Fast spans, separated by blanks, as ATS 4.2 names them; the same as lines of storage.config with `tier=fast`.
@@ -94,6 +94,6 @@ cache_target_fragment_size: int = 1_048_576, "proxy.config.cache.target_fragment
 /// Threads that read and write each span; with io_uring, what event threads do not read.
 cache_threads_per_disk: int = 8, "proxy.config.cache.threads_per_disk", between(1, 256), Restart, Global, Honoured;
 /// File that divides the storage into volumes.
-cache_volume_filename: text = "volume.config", "proxy.config.cache.volume_filename", ANY, Restart, Global, Ignored;
+cache_volume_filename: text = "volume.config", "proxy.config.cache.volume_filename", ANY, Restart, Global, Honoured;
     } };
 }

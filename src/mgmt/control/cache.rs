@@ -38,7 +38,7 @@ pub(super) async fn purge(control: &Control, urls: &[&str]) -> Result<Value, Fau
 ///
 /// # Errors
 ///
-/// `NotFound` for a volume that no span is of, `Refused` if it could not be
+/// `NotFound` for a volume that there is not, `Refused` if it could not be
 /// made durable.
 pub(super) async fn clear(control: &Control, volume: Option<u64>) -> Result<Value, Fault> {
     let volume = volume
@@ -52,14 +52,13 @@ pub(super) async fn clear(control: &Control, volume: Option<u64>) -> Result<Valu
     Ok(json!({ "volume": volume }))
 }
 
-fn known_volume(control: &Control, number: u64) -> Result<u32, Fault> {
+pub(super) fn known_volume(control: &Control, number: u64) -> Result<u32, Fault> {
     let known = control.cache.volumes();
     let found = known.iter().find(|volume| u64::from(**volume) == number);
     found.copied().ok_or_else(|| {
         let known: Vec<String> = known.iter().map(ToString::to_string).collect();
         let known = known.join(", ");
-        let what =
-            format!("{number}: no span of storage.config is of this volume; there is {known}");
+        let what = format!("{number}: there is no such volume; there is {known}");
         Fault::new(FaultKind::NotFound, what)
     })
 }

@@ -206,7 +206,7 @@ fn row(shown: &Shown) -> Value {
     })
 }
 
-fn refused(what: &str, found: &Findings) -> Fault {
+pub(super) fn refused(what: &str, found: &Findings) -> Fault {
     let count = found.errors.len();
     let message = format!("{what}: {count} error{}", if count == 1 { "" } else { "s" });
     Fault::new(FaultKind::Refused, message).with_data(json!({

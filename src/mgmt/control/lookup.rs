@@ -57,6 +57,7 @@ fn row(copy: &Copy, now: WallTime) -> Value {
         "tier": tier_word(copy.tier),
         "span": span,
         "offset": offset,
+        "volume": copy.volume,
         "bytes": copy.body_len,
         "fragments": copy.fragments,
         "suspect": copy.suspect,

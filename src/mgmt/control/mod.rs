@@ -17,9 +17,10 @@
 //! | `storage.offline` | `span` | nothing |
 //! | `storage.online` | `span` | `state`: `loading` until it has been read |
 //! | `storage.init` | `span`, `force` | `next`: the command to use it by |
+//! | `storage.plan` | texts in place of files: `storage`, `volumes` | the `spans` and stripes that a restart would have, what is `kept` and `dropped` |
 //! | `storage.scan` | `span`, `from`, `rate` | what a part was found to be, and where to go on as `next` |
 //! | `cache.clear` | `volume`; none is all | `volume` |
-//! | `cache.list` | `prefix`, `from`, `rate` | `objects`, and where to go on as `next` |
+//! | `cache.list` | `prefix`, `volume`, `from`, `rate` | `objects`, and where to go on as `next` |
 //! | `cache.lookup` | `url`, `fields` of the request | `key`, `hash`, and the `copies` there are |
 //! | `cache.purge` | `urls` | `purged`: url, key and whether it was `found` |
 //! | `server.status` | | phase, reasons for not being ready, process, ports |
@@ -38,9 +39,12 @@ mod config;
 mod lookup;
 mod metric;
 mod params;
+mod plan;
 mod process;
 mod storage;
 mod walk;
+
+pub use plan::plan_answer;
 
 use super::admin::Readiness;
 use super::life::Life;
@@ -121,7 +125,7 @@ impl Control {
         match action {
             "purge" => cache::purge(self, &params(&["urls"])?.some_texts("urls")?).await,
             "lookup" => lookup::lookup(self, params(&["url", "fields"])?).await,
-            "list" => walk::list(self, params(&["prefix", "from", "rate"])?).await,
+            "list" => walk::list(self, params(&["prefix", "volume", "from", "rate"])?).await,
             "clear" => cache::clear(self, params(&["volume"])?.number("volume")?).await,
             _ => Err(no_method(call)),
         }
@@ -158,6 +162,7 @@ impl Control {
             "offline" => storage::offline(self, params(&["span"])?).await,
             "online" => storage::online(self, params(&["span"])?).await,
             "scan" => walk::scan(self, params(&["span", "from", "rate"])?).await,
+            "plan" => plan::plan(self, params(&["storage", "volumes"])?).await,
             "init" => storage::init(self, params(&["span", "force"])?).await,
             _ => Err(no_method(call)),
         }

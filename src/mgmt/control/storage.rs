@@ -54,6 +54,7 @@ fn row(span: &SpanStatus) -> Value {
 fn stripe_row(stripe: &StripeStatus) -> Value {
     json!({
         "uuid": format!("{:032x}", stripe.uuid),
+        "volume": stripe.volume,
         "state": stripe.state.word(),
         "bytes_used": stripe.bytes_used,
         "bytes_total": stripe.bytes_total,

@@ -1,5 +1,6 @@
 //! `cache list` and `storage scan`: all that is stored, part by part.
 
+use super::cache::known_volume;
 use super::params::Params;
 use super::{Control, storage};
 use crate::cache::{Listed, ObjectKind, Tier, WalkAt};
@@ -15,12 +16,17 @@ const RATE: u64 = 32 << 20;
 ///
 /// # Errors
 ///
-/// `Params` for a `from` that no part gave.
+/// `Params` for a `from` that no part gave, `NotFound` for a volume that there
+/// is not.
 pub(super) async fn list(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
     let prefix = params.text("prefix")?;
+    let volume = params.number("volume")?;
+    let volume = volume
+        .map(|number| known_volume(control, number))
+        .transpose()?;
     let from = from(params)?;
     let pause = Pause::of(params)?;
-    let part = control.cache.list(prefix.as_bytes(), from).await;
+    let part = control.cache.list(prefix.as_bytes(), volume, from).await;
     pause.after(part.bytes).await;
     let objects: Vec<Value> = part.objects.iter().map(row).collect();
     Ok(json!({ "objects": objects, "next": next(part.next) }))
@@ -39,6 +45,7 @@ fn row(object: &Listed) -> Value {
     json!({
         "key": String::from_utf8_lossy(&object.key),
         "tier": tier_word(object.tier),
+        "volume": object.volume,
         "bytes": object.body_len,
         "marker": object.kind == ObjectKind::Marker,
         "suspect": object.suspect,

@@ -103,20 +103,32 @@ pub struct Reloaded {
     pub warnings: Vec<ConfigError>,
 }
 
+/// The files that only a start takes up, and what is in each.
+pub(super) fn at_start(loaded: &Loaded) -> Digests {
+    let names = [STORAGE_NAME, &*loaded.records.cache_volume_filename];
+    let digests = loaded.digests.iter();
+    let of_start = digests.filter(|(name, _)| names.contains(&name.as_str()));
+    of_start
+        .map(|(name, digest)| (name.clone(), *digest))
+        .collect()
+}
+
 /// The files and records of `new` that hold at once and are not as in `old`.
 pub(super) fn changes(old: &Loaded, new: &Loaded) -> Vec<String> {
     let files = changed_files(&old.digests, &new.digests);
+    let at_start = [at_start(old), at_start(new)];
+    let waits = |name: &String| at_start.iter().any(|files| files.contains_key(name));
     let records = old.records.differences(&new.records);
     let records = records.filter(|spec| spec.update == Update::Reload);
     files
         .into_iter()
-        .filter(|name| name != STORAGE_NAME)
+        .filter(|name| !waits(name))
         .chain(records.map(|spec| spec.name.to_owned()))
         .collect()
 }
 
 /// Files that are new, gone or different; records.config shows by its records.
-fn changed_files(old: &Digests, new: &Digests) -> Vec<String> {
+pub(super) fn changed_files(old: &Digests, new: &Digests) -> Vec<String> {
     let gone = old.keys().filter(|name| !new.contains_key(*name));
     let changed = new
         .iter()

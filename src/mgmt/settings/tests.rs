@@ -43,8 +43,9 @@ impl Fixture {
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let now = WallTime::from_secs(1);
         let server = Server {
-            apply: Box::new(|_| {}),
+            apply: Box::new(|_, _| {}),
             start_faults: Box::new(start_faults),
+            plan: Arc::new(|_| Vec::new()),
         };
         let settings = Settings::new(source, loaded, Arc::clone(&snapshot), server, now);
         Self {

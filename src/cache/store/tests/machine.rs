@@ -2,7 +2,7 @@
 
 use super::super::open::open_over;
 use super::*;
-use crate::cache::options::SpanOptions;
+use crate::cache::options::{SpanOptions, VolumeOptions};
 use crate::cache::tier::SpanTier;
 use crate::device::{DeviceKind, MemDisk, OpenedDevice};
 use std::path::PathBuf;
@@ -16,6 +16,12 @@ pub(super) struct Machine {
     pub(super) ram: RamOptions,
     /// The volume of each disk, if that is not 0.
     pub(super) volumes: Vec<u8>,
+    /// What volume.config says.
+    pub(super) shares: Vec<VolumeOptions>,
+    /// What hosting.config says.
+    pub(super) hosting: Hosting,
+    /// Of long bodies, bytes.
+    pub(super) fragment_bytes: u32,
 }
 
 /// A cache on a machine.
@@ -40,6 +46,9 @@ impl Machine {
                 ..RamOptions::default()
             },
             volumes: Vec::new(),
+            shares: Vec::new(),
+            hosting: Hosting::default(),
+            fragment_bytes: CacheOptions::default().target_fragment_size,
         }
     }
 
@@ -58,6 +67,9 @@ impl Machine {
         });
         let options = CacheOptions {
             spans: spans.collect(),
+            volumes: self.shares.clone(),
+            hosting: self.hosting.clone(),
+            target_fragment_size: self.fragment_bytes,
             state_dir: Some(self.state.path().to_owned()),
             ram: self.ram,
             ..CacheOptions::default()

@@ -8,6 +8,7 @@ mod files;
 mod machine;
 mod placement;
 mod tiers;
+mod volumes;
 
 use super::*;
 use crate::base::clock::ManualClock;
