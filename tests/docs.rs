@@ -10,7 +10,9 @@ const INTRODUCTION: &str = "# What lies on a device\n\n\
      Written from the module docs of `src/cache/format/` by `UPDATE_DOCS=1 cargo test --test docs`; \
      each table there is checked against its struct.\n\
      Integers are little-endian; every record has a magic, a version and a checksum of its own; \
-     `tests/golden/` holds an image of each.\n";
+     `tests/golden/` holds an image of each.\n\n\
+     A version reads the images of the one before it, and `tests/golden/` keeps a whole span of each that is read \
+     ([0016](decisions/0016-formats-are-read-one-version-back.md)); an older one is refused by its number.\n";
 
 /// The `//!` lines of a file, without their marks.
 fn module_doc(file: &Path) -> String {

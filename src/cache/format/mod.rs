@@ -20,8 +20,11 @@ pub(crate) mod table;
 use std::marker::PhantomData;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The version of every record; a reader takes this one only.
+/// The version of every record that is written. A new one keeps reading the one
+/// before it, of which `tests/golden/` holds images.
 pub const FORMAT_VERSION: u16 = 1;
+/// The oldest version that is read: one behind at most.
+pub const OLDEST_VERSION: u16 = 1;
 
 /// Why bytes are not the record they were taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +44,7 @@ pub enum FormatError {
         found: u64,
     },
     /// Written by another version of this program.
-    #[error("format version {found}, this program reads {FORMAT_VERSION}")]
+    #[error("format version {found}, this program reads {OLDEST_VERSION} to {FORMAT_VERSION}")]
     Version {
         /// What is there.
         found: u16,
@@ -128,7 +131,7 @@ fn check_kind<T: Record>(record: &T) -> Result<(), FormatError> {
     if found != T::MAGIC {
         return Err(FormatError::Magic { found });
     }
-    if version != FORMAT_VERSION {
+    if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
         return Err(FormatError::Version { found: version });
     }
     Ok(())

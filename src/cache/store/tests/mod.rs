@@ -5,6 +5,7 @@ mod disk;
 mod evacuation;
 mod faults;
 mod files;
+mod image;
 mod machine;
 mod placement;
 mod tiers;
