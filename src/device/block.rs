@@ -83,7 +83,7 @@ fn cure_rights(request: &OpenRequest, uid: Uid) -> String {
     let user = server_user(uid);
     format!(
         "chown {user} {path}, and for good a line with OWNER=\"{user}\" as in \
-         etc/udev/51-strata.rules"
+         etc/udev/61-strata.rules"
     )
 }
 
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(
             text,
             "chown 4000000 /dev/sdb, and for good a line with OWNER=\"4000000\" \
-             as in etc/udev/51-strata.rules"
+             as in etc/udev/61-strata.rules"
         );
         assert!(cure_rights(&request, Uid::from_raw(0)).contains("container"));
     }

@@ -103,7 +103,7 @@ fn spans_of_another_owner_are_told_with_what_cures_them() {
         format!("chown nobody {}, and let nobody", file.display()),
         format!("{}: EACCES", device.display()),
         format!("chown nobody {}, and for good a line", device.display()),
-        "51-strata.rules".to_owned(),
+        "61-strata.rules".to_owned(),
     ] {
         assert!(told.contains(&cure), "no {cure:?} in {told}");
     }

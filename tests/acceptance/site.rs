@@ -79,6 +79,15 @@ impl Site {
         self.process = Some(Process::start(&mut command));
     }
 
+    /// A line of what the system tells of the running server.
+    pub(crate) fn status_line(&self, name: &str) -> String {
+        let id = self.process.as_ref().unwrap().child.id();
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {status}"))
+            .to_owned()
+    }
+
     /// What the server has said so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.path("server.log")).unwrap_or_default()
