@@ -459,7 +459,7 @@ impl Settings {
     fn shown(&self, state: &State, spec: &'static RecordSpec) -> Shown {
         Shown {
             name: spec.name.to_owned(),
-            value: spec.value_in(&state.loaded.records).to_string(),
+            value: spec.value_in(&state.loaded.records).printed(),
             origin: self.origin(state, spec),
             update: spec.update,
         }

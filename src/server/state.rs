@@ -24,7 +24,7 @@ pub enum StateError {
     /// Another server has it.
     #[error(
         "state directory {} is in use by another server{}; \
-         give each server a proxy.config.local_state_dir of its own",
+         stop it, or give each server a proxy.config.local_state_dir of its own",
         path.display(),
         owner.as_ref().map(|pid| format!(", process {pid}")).unwrap_or_default()
     )]

@@ -240,6 +240,20 @@ fn match_prints_name_and_value_of_records_and_metrics() {
 }
 
 #[test]
+fn a_record_of_type_float_is_printed_with_six_places_as_in_ats() {
+    let config = Config::new("CONFIG proxy.config.http.cache.heuristic_lm_factor FLOAT 0.25\n");
+    let _server = config.start();
+    let name = "proxy.config.http.cache.heuristic_lm_factor";
+    assert_eq!(config.line(&["-r", name]).ok(), "0.250000\n");
+    assert_eq!(
+        config.line(&["-m", "lm_factor"]).ok(),
+        format!("{name} 0.250000\n")
+    );
+    let got = config.ctl(&["config", "get", name]).ok();
+    assert_eq!(got, format!("{name}: 0.250000\n"));
+}
+
+#[test]
 fn every_name_that_tsar_reads_has_a_value() {
     let config = Config::new("");
     let _server = config.start();

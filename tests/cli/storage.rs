@@ -134,6 +134,7 @@ fn clear_empties_spans_and_refuses_to_while_a_server_runs() {
     let server = config.start();
     let error = config.start_fails(&["-C", "clear"]);
     assert!(error.contains("in use by another server"), "{error}");
+    assert!(error.contains("; stop it, or "), "{error}");
     server.signal("-TERM");
     assert_eq!(server.ended().0, 0);
     let ran = config.run(program, &["-C", "clear"]);

@@ -31,8 +31,8 @@ impl RecordType {
     }
 }
 
-/// A record's value. It shows itself as `traffic_line -r` prints it; an unset
-/// string is `NULL`.
+/// A record's value. It shows itself in the shortest form that reads back; an
+/// unset string is `NULL`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordValue {
     /// Of an `INT`.
@@ -51,6 +51,16 @@ impl RecordValue {
             Self::Int(_) => RecordType::Int,
             Self::Float(_) => RecordType::Float,
             Self::String(_) => RecordType::String,
+        }
+    }
+
+    /// As `traffic_line -r` prints it: an integer in decimal, a float as `%f`
+    /// with six places, a text as it is.
+    #[must_use]
+    pub fn printed(&self) -> String {
+        match self {
+            Self::Float(value) => format!("{value:.6}"),
+            Self::Int(_) | Self::String(_) => self.to_string(),
         }
     }
 }

@@ -39,7 +39,7 @@ impl Origin {
 pub struct Shown {
     /// Its name.
     pub name: String,
-    /// Its value as configured.
+    /// Its value as configured, as `traffic_line -r` prints it.
     pub value: String,
     /// Where that comes from.
     pub origin: Origin,
