@@ -51,6 +51,17 @@ fn serve(mut stream: TcpStream, seen: &Seen) {
     }
 }
 
+/// How the content ends; none and no bytes of it are the same in a request that
+/// the cache may answer.
+fn framing(request: &Message) -> Framing {
+    let framing = request.head.framing(2).unwrap().unwrap_or(Framing::None);
+    let is_cached = ["GET", "HEAD"].contains(&request.head.line[0].as_str());
+    if is_cached && framing == Framing::Length(0) {
+        return Framing::None;
+    }
+    framing
+}
+
 /// Of two slashes at its beginning a rule leaves out one, as ATS's do.
 fn mapped((method, target, framing, body): Essence<'_>) -> Essence<'_> {
     let rest = target
@@ -93,7 +104,7 @@ fn essence(request: &Message) -> Essence<'_> {
     (
         &request.head.line[0],
         format!("{slash}{path}"),
-        request.head.framing(2).unwrap().unwrap_or(Framing::None),
+        framing(request),
         &request.body,
     )
 }
