@@ -22,5 +22,6 @@ mod suspect;
 mod targets;
 mod trailers;
 mod upgrade;
+mod uploads;
 mod vary;
 mod versions;
