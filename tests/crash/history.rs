@@ -129,13 +129,12 @@ impl History {
             .map(|(number, (_, op))| (number, op))
     }
 
-    /// Whether a later operation, not known to be written, is the key's.
+    /// Whether a later operation, not known to be written, is the key's. A
+    /// refresh too stores anew: on another span, where the object lies on one
+    /// that it belongs to no more.
     fn touched(&self, key: u64) -> bool {
         let last = self.purged.last().copied().unwrap_or(0);
         let end = self.written.max(last) + UNHEARD;
-        (self.written..end).any(|number| {
-            let (of, op) = op(self.seed, number);
-            of == key && op != Op::Refresh
-        })
+        (self.written..end).any(|number| op(self.seed, number).0 == key)
     }
 }
