@@ -23,6 +23,10 @@ pub(crate) enum Planted {
     RowsOutOfOrder,
     /// Pages are loaded over what rows have said already.
     PageAfterRows,
+    /// A page is used before its rows are applied.
+    PageBeforeRows,
+    /// A sync writes a page that is yet to be read, as if it were empty.
+    UnreadPageSynced,
     /// What was replaced gets no free row.
     FreeRowsMissing,
     /// What finds no room at a start is not told of.

@@ -9,7 +9,8 @@ use super::options::{CacheOptions, SpanOptions};
 use super::plan::Holding;
 use super::span;
 use super::stripe::{
-    Recovery, RecoveryReport, RecoveryStart, RecoveryStep, StripeIdentity, StripeOptions,
+    PageCount, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe, StripeIdentity,
+    StripeOptions,
 };
 use crate::base::aligned::AlignedBuf;
 use crate::base::size::round_down;
@@ -57,6 +58,8 @@ pub struct StripeCheck {
     pub headers: usize,
     /// What a start would find; the text says why it would find nothing.
     pub report: Result<RecoveryReport, String>,
+    /// Pages of its directory.
+    pub pages: PageCount,
     /// What the directory leads to.
     pub fragments: Fragments,
 }
@@ -91,8 +94,7 @@ impl SpanCheck {
 impl StripeCheck {
     fn is_sound(&self) -> bool {
         let whole = self.fragments.damaged == 0 && self.fragments.unread == 0;
-        let report = self.report.as_ref();
-        self.headers == 2 && whole && report.is_ok_and(|report| report.bad_pages == 0)
+        self.headers == 2 && whole && self.report.is_ok() && self.pages.bad == 0
     }
 }
 
@@ -137,7 +139,7 @@ impl fmt::Display for StripeCheck {
         write!(
             f,
             "{stop}{suspect}; {} of {} pages bad; ",
-            report.bad_pages, report.pages
+            self.pages.bad, self.pages.read
         )?;
         let (blocks, batches) = (report.ring_blocks, report.batches_walked);
         write!(
@@ -206,12 +208,13 @@ impl StripePlace<'_> {
     fn check(&self, options: &CacheOptions) -> StripeCheck {
         let headers = self.headers();
         let newest = headers.iter().max_by_key(|header| header.generation);
-        let mut fragments = Fragments::default();
+        let (mut pages, mut fragments) = (PageCount::default(), Fragments::default());
         let report = match newest.map(|header| self.recover(header, options)) {
             None => Err("a start makes it anew, empty".to_owned()),
             Some(Err(why)) => Err(why),
-            Some(Ok((directory, report))) => {
-                fragments = self.fragments(&directory, report.unflushed_from..report.unflushed_end);
+            Some(Ok((stripe, report))) => {
+                pages = stripe.page_count();
+                fragments = self.fragments(&stripe.directory(), report.unflushed_from..report.unflushed_end);
                 Ok(report)
             }
         };
@@ -219,6 +222,7 @@ impl StripePlace<'_> {
             uuid: self.slot.uuid,
             headers: headers.len(),
             report,
+            pages,
             fragments,
         }
     }
@@ -229,8 +233,8 @@ impl StripePlace<'_> {
         let headers = self.headers();
         let newest = headers.iter().max_by_key(|header| header.generation);
         let read = newest.and_then(|header| self.recover(header, options).ok());
-        read.map_or_else(Holding::default, |(directory, _)| {
-            let census = directory.census();
+        read.map_or_else(Holding::default, |(stripe, _)| {
+            let census = stripe.directory().census();
             Holding {
                 objects: census.heads,
                 bytes: census.bytes,
@@ -256,7 +260,7 @@ impl StripePlace<'_> {
         &self,
         header: &StripeContent,
         options: &CacheOptions,
-    ) -> Result<(Arc<Directory>, RecoveryReport), String> {
+    ) -> Result<(Stripe, RecoveryReport), String> {
         let mut recovery = Recovery::new(RecoveryStart {
             identity: StripeIdentity {
                 uuid: self.slot.uuid,
@@ -273,15 +277,16 @@ impl StripePlace<'_> {
                 ..StripeOptions::default()
             },
         });
-        while let RecoveryStep::Read { offset, length } = recovery.step() {
+        let read = |offset, length| {
             let length = usize::try_from(length).unwrap_or(0);
-            match self.read(offset, length) {
-                Ok(bytes) => recovery.complete(&bytes),
-                Err(_) => recovery.complete(&[]),
-            }
+            self.read(offset, length).ok()
+        };
+        while let RecoveryStep::Read { offset, length } = recovery.step() {
+            recovery.complete(read(offset, length).as_deref().unwrap_or_default());
         }
-        let (stripe, report) = recovery.finish().map_err(|error| error.to_string())?;
-        Ok((stripe.directory(), report))
+        let (mut stripe, report) = recovery.finish().map_err(|error| error.to_string())?;
+        stripe.read_all(read);
+        Ok((stripe, report))
     }
 
     fn fragments(&self, directory: &Directory, unflushed: Range<u64>) -> Fragments {

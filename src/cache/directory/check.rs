@@ -28,8 +28,8 @@ impl Directory {
     pub fn census(&self) -> Census {
         let mut census = Census::default();
         let (log, cursor) = (self.log(), self.cursor());
-        for (at, bucket) in (0u64..).zip(&self.buckets) {
-            for slot in &bucket.0 {
+        for (at, bucket) in (0u64..).zip(self.buckets.all()) {
+            for slot in bucket {
                 let entry = DirEntry::from_bits(slot.load(Ordering::Acquire));
                 census.slots += 1;
                 if log.position(entry, cursor).is_some() {

@@ -6,6 +6,7 @@
 //! whole value. An entry is valid by its position: before the cursor it must
 //! have this cycle's parity, behind it the last one's.
 
+mod buckets;
 mod check;
 mod home;
 mod insert;
@@ -25,11 +26,10 @@ use crate::cache::format::dir_entry::{BLOCK_BYTES, DirEntry};
 use crate::cache::format::directory_page::PAGE_BUCKETS;
 use crate::cache::format::fragment::{Fragment, FragmentError, FragmentPlace, verify_fragment};
 use crate::cache::format::to_usize;
+use buckets::{BUCKET_SLOTS, Bucket, Buckets};
 use bytes::Bytes;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// Slots of a bucket.
-const BUCKET_SLOTS: usize = 8;
 /// Slots that a key's entry may be in.
 const HOME_SLOTS: usize = 2 * BUCKET_SLOTS;
 /// How often a lookup that found nothing reads again because entries moved.
@@ -50,11 +50,6 @@ pub struct Place {
     /// Written before the stripe was away: use it after revalidation only.
     pub suspect: bool,
 }
-
-/// Eight slots in one cache line.
-#[repr(align(64))]
-#[derive(Debug, Default)]
-struct Bucket([AtomicU64; BUCKET_SLOTS]);
 
 /// Where the log is, for the positions of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +79,9 @@ pub struct Directory {
     uuid: u128,
     log: LogShape,
     pages: u32,
-    buckets: Box<[Bucket]>,
+    buckets: Buckets,
+    /// What is known of the page is all there is: entries may be used.
+    open: Box<[AtomicBool]>,
     /// Raised at each move within a page.
     moves: Box<[AtomicU32]>,
     /// Bit 0 and 1: the page changed since it was written to copy A and B.
@@ -105,7 +102,8 @@ impl Directory {
             uuid,
             log,
             pages,
-            buckets: (0..bucket_count).map(|_| Bucket::default()).collect(),
+            buckets: Buckets::free(bucket_count),
+            open: (0..page_count).map(|_| AtomicBool::new(true)).collect(),
             moves: (0..page_count).map(|_| AtomicU32::new(0)).collect(),
             dirty: (0..page_count).map(|_| AtomicU8::new(ALL_COPIES)).collect(),
             cursor: AtomicU64::new(cursor),
@@ -115,11 +113,23 @@ impl Directory {
         }
     }
 
-    /// Every place where a fragment of the key with this hash may be. Takes no
-    /// lock and allocates nothing.
+    /// As [`Self::new`], of pages that are yet to be read: none is used before
+    /// it is opened.
+    pub(crate) fn unread(uuid: u128, log: LogShape, pages: u32, cursor: u64) -> Self {
+        let directory = Self::new(uuid, log, pages, cursor);
+        let open = directory.open.iter();
+        open.for_each(|page| page.store(false, Ordering::Relaxed));
+        directory
+    }
+
+    /// Every place where a fragment of the key with this hash may be; none
+    /// before [`Self::knows`] it. Takes no lock and allocates nothing.
     #[must_use]
     pub fn lookup(&self, key_hash: u128) -> Matches {
         let home = Home::of(key_hash, self.pages);
+        if !self.is_open(home.page) {
+            return Matches::none(self.log);
+        }
         let moves = self.moves_of(home.page);
         for _ in 1..LOOKUP_TRIES {
             let before = moves.load(Ordering::Acquire);
@@ -223,8 +233,15 @@ impl Directory {
     /// Whether an entry is still in its slot, whatever was noted of it.
     #[must_use]
     pub fn holds(&self, key_hash: u128, entry: DirEntry) -> bool {
-        self.scan(Home::of(key_hash, self.pages))
+        self.lookup(key_hash)
             .any(|place| place.entry.same_place(entry))
+    }
+
+    /// Whether the page of the key with this hash has been read, so that what
+    /// is found of it is all there is.
+    #[must_use]
+    pub fn knows(&self, key_hash: u128) -> bool {
+        self.is_open(Home::of(key_hash, self.pages).page)
     }
 
     /// Pages of the directory.
@@ -268,9 +285,9 @@ impl Directory {
     }
 
     /// The slots of a bucket; the page is below `pages`, the bucket below 1024.
-    fn slots(&self, page: u32, bucket: u16) -> &[AtomicU64; BUCKET_SLOTS] {
+    fn slots(&self, page: u32, bucket: u16) -> &Bucket {
         let at = u64::from(page) * PAGE_BUCKETS + u64::from(bucket);
-        &self.buckets[to_usize(at)].0
+        &self.buckets.all()[to_usize(at)]
     }
 
     fn mark_dirty(&self, page: u32) {

@@ -1,6 +1,6 @@
 //! Whole pages: out to a directory copy, and back at a start.
 
-use super::{BUCKET_SLOTS, Directory};
+use super::Directory;
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::directory_page::{PAGE_BUCKETS, VerifiedPage};
 use crate::cache::format::to_usize;
@@ -10,8 +10,9 @@ impl Directory {
     /// The page's slots, in order.
     pub(crate) fn page_slots(&self, page: u32) -> impl Iterator<Item = u64> {
         let first = to_usize(u64::from(page) * PAGE_BUCKETS);
-        let buckets = self.buckets.iter().skip(first).take(to_usize(PAGE_BUCKETS));
-        buckets.flat_map(|bucket| bucket.0.iter().map(|slot| slot.load(Ordering::Acquire)))
+        let buckets = &self.buckets.all()[first..first + to_usize(PAGE_BUCKETS)];
+        let slots = buckets.iter().flatten();
+        slots.map(|slot| slot.load(Ordering::Acquire))
     }
 
     /// Whether the page changed since it was taken for copy 0 or 1; from now
@@ -27,18 +28,27 @@ impl Directory {
         self.mark_dirty(page);
     }
 
+    /// Whether the page's entries may be used.
+    pub(crate) fn is_open(&self, page: u32) -> bool {
+        self.open[to_usize(u64::from(page))].load(Ordering::Acquire)
+    }
+
+    /// Lets the page's entries be used: all that there is to know of them is
+    /// in it.
+    pub(crate) fn open(&self, page: u32) {
+        self.open[to_usize(u64::from(page))].store(true, Ordering::Release);
+    }
+
     /// Fills an empty page from a directory copy: what was valid at the copy's
     /// cursor and has not been passed since.
     pub(crate) fn load_page(&self, page: u32, copy: &VerifiedPage<'_>) {
         let (log, now) = (self.log(), self.cursor());
         let first = to_usize(u64::from(page) * PAGE_BUCKETS);
-        for (at, bits) in copy.slots().enumerate() {
+        let buckets = &self.buckets.all()[first..first + to_usize(PAGE_BUCKETS)];
+        for (slot, bits) in buckets.iter().flatten().zip(copy.slots()) {
             let entry = DirEntry::from_bits(bits);
             let position = log.position(entry, copy.cursor);
-            let kept = position.is_some_and(|at| is_ahead(at, now, log.bytes));
-            let bucket = self.buckets.get(first + at / BUCKET_SLOTS);
-            let slot = bucket.and_then(|b| b.0.get(at % BUCKET_SLOTS));
-            if let (true, Some(slot)) = (kept, slot) {
+            if position.is_some_and(|at| is_ahead(at, now, log.bytes)) {
                 slot.store(bits, Ordering::Release);
             }
         }

@@ -40,11 +40,11 @@ impl Hand {
 impl Directory {
     fn sweep_bucket(&self, bucket: u64) {
         let (cursor, log) = (self.cursor(), self.log());
-        let Some(slots) = self.buckets.get(to_usize(bucket)) else {
+        let Some(slots) = self.buckets.all().get(to_usize(bucket)) else {
             return;
         };
         let mut changed = false;
-        for slot in &slots.0 {
+        for slot in slots {
             let entry = DirEntry::from_bits(slot.load(Ordering::Acquire));
             if !entry.is_free() && log.position(entry, cursor).is_none() {
                 slot.store(DirEntry::FREE.bits(), Ordering::Release);

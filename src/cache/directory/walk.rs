@@ -19,15 +19,22 @@ impl Directory {
     /// How many buckets there are.
     #[must_use]
     pub fn bucket_count(&self) -> u64 {
-        to_u64(self.buckets.len())
+        to_u64(self.buckets.all().len())
     }
 
-    /// The valid entries of a bucket; none of one that there is not.
+    /// Whether the page of a bucket has been read; true where there is none.
+    #[must_use]
+    pub fn knows_bucket(&self, bucket: u64) -> bool {
+        bucket >= self.bucket_count() || self.is_open(page_of(bucket))
+    }
+
+    /// The valid entries of a bucket; none of one that there is not, or whose
+    /// page has not been read.
     #[must_use]
     pub fn walk(&self, bucket: u64) -> Vec<Walked> {
-        let page = u32::try_from(bucket / PAGE_BUCKETS).unwrap_or(u32::MAX);
+        let page = page_of(bucket);
         let within = u16::try_from(bucket % PAGE_BUCKETS).unwrap_or(0);
-        if page >= self.pages {
+        if page >= self.pages || !self.is_open(page) {
             return Vec::new();
         }
         let slots = self.slots(page, within).iter();
@@ -47,4 +54,9 @@ impl Directory {
         });
         walked.collect()
     }
+}
+
+/// The page that a bucket belongs to.
+pub(crate) fn page_of(bucket: u64) -> u32 {
+    u32::try_from(bucket / PAGE_BUCKETS).unwrap_or(u32::MAX)
 }

@@ -79,12 +79,18 @@ impl Stripe {
             return Completion::default();
         };
         let (_, job) = self.jobs.swap_remove(at);
+        let completion = self.job_done(now, &job, outcome);
+        self.open_settled();
+        completion
+    }
+
+    fn job_done(&mut self, now: MonoTime, job: &Job, outcome: Outcome) -> Completion {
         match (job, outcome) {
             (Job::Batch, Outcome::Done) => self.batch_written(),
             (Job::Batch, Outcome::Failed) => self.batch_failed(),
             (Job::Ring, Outcome::Done) => self.ring_written(),
             (Job::Ring, Outcome::Failed) => self.ring_failed(),
-            (Job::Pages { first, end }, _) => self.pages_done(first, end, outcome),
+            (Job::Pages { first, end }, _) => self.pages_done(*first, *end, outcome),
             (Job::Sync, _) => self.sync_done(now, outcome),
             (Job::Opening, _) => self.opening_done(outcome),
             (Job::Closing, _) => self.closed(),
@@ -106,7 +112,7 @@ impl Stripe {
     /// that has just been recovered, which notes the run it takes part in: once
     /// the ring has a block of that run, or has no room for one.
     fn poll_opening(&mut self) -> Option<Plan> {
-        let first_block = self.redo.forced && self.redo.has_room(&self.geometry);
+        let first_block = self.redo.is_forced() && self.redo.has_room(&self.geometry);
         let waits = first_block || self.redo.sent.is_some();
         if waits || self.is_out(|job| matches!(job, Job::Opening)) {
             return None;
@@ -141,7 +147,7 @@ impl Stripe {
     /// What was flushed is the first header, and before it the ring's block of
     /// this run, unless there was no room: the second header tells of it.
     fn tell_opened(&mut self) -> Completion {
-        if !self.redo.forced && !self.opening.is_empty() {
+        if !self.redo.is_forced() && !self.opening.is_empty() {
             self.header.is_opened = true;
             self.header.generation += 1;
         }
@@ -149,7 +155,7 @@ impl Stripe {
     }
 
     fn poll_batch(&mut self, now: MonoTime) -> Option<Plan> {
-        let held = self.redo.forced || !self.opening.is_empty();
+        let held = self.redo.is_forced() || !self.opening.is_empty();
         if held || self.is_out(|job| matches!(job, Job::Batch)) {
             return None;
         }
@@ -218,7 +224,7 @@ impl Stripe {
         if let Some(again) = self.redo.sent.clone() {
             return Some(self.ring_plan(&again));
         }
-        let due = self.redo.forced || self.redo.is_due(self.geometry.log_bytes());
+        let due = self.redo.is_forced() || self.redo.is_due(self.geometry.log_bytes());
         if !due {
             return None;
         }
@@ -235,7 +241,7 @@ impl Stripe {
             // Only a sync makes room. It waits for the batches there are, and
             // they for a block that must go out first: then nothing helps.
             let batches = self.filling.is_some() || !self.sealed.is_empty();
-            if self.redo.forced && batches {
+            if self.redo.is_forced() && batches {
                 self.state = State::Failed;
             }
             self.sync_asked = true;
@@ -264,7 +270,7 @@ impl Stripe {
             self.state = State::Flushing;
         }
         let written = self.redo.written();
-        if !self.redo.forced && self.lost_through > self.directory.written_sequence() {
+        if !self.redo.is_forced() && self.lost_through > self.directory.written_sequence() {
             let position = self.directory.written_position();
             self.directory.set_written(position, self.lost_through);
         }

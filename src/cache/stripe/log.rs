@@ -17,7 +17,8 @@ impl Stripe {
     ///
     /// # Errors
     /// `Backlog` when too much waits to be written, `TooLarge`, `Superseded`
-    /// when the entry that it is a copy of is gone, `Closed`.
+    /// when the entry that it is a copy of is gone, `Unread` when its page is
+    /// yet to be read, `Closed`.
     pub fn append(&mut self, now: MonoTime, new: &NewFragment<'_>) -> Result<Appended, Refused> {
         let body: usize = new.body.iter().map(bytes::Bytes::len).sum();
         let length = to_u64(fragment_bytes(new.meta.len(), body));
@@ -48,6 +49,9 @@ impl Stripe {
         if length > self.fragment_max() {
             return Err(Refused::TooLarge);
         }
+        if !self.directory.knows(new.key_hash) {
+            return Err(Refused::Unread);
+        }
         let gone = |entry| !self.directory.holds(new.key_hash, entry);
         if new.copy_of.is_some_and(gone) && !is_planted(Planted::OldCopyTaken) {
             return Err(Refused::Superseded);
@@ -63,7 +67,7 @@ impl Stripe {
     #[must_use]
     pub fn has_room(&self, length: u64) -> bool {
         let ring_lags = self.redo.is_full(self.geometry.log_bytes())
-            || self.redo.forced && !self.redo.has_room(&self.geometry);
+            || self.redo.is_forced() && !self.redo.has_room(&self.geometry);
         !ring_lags && self.waiting_bytes() + length <= self.options.backlog_bytes
     }
 
@@ -104,10 +108,21 @@ impl Stripe {
 
     /// Takes away every entry of the key but those in `keep`, which were read
     /// and hold other keys of the same tag.
-    pub fn free(&mut self, now: MonoTime, key_hash: u128, keep: &[DirEntry]) -> Freed {
+    ///
+    /// # Errors
+    /// `Unread` when its page is yet to be read: what there is, is not known.
+    pub fn free(
+        &mut self,
+        now: MonoTime,
+        key_hash: u128,
+        keep: &[DirEntry],
+    ) -> Result<Freed, Refused> {
+        if !self.directory.knows(key_hash) {
+            return Err(Refused::Unread);
+        }
         let home = Home::of(key_hash, self.geometry.pages());
         let removed = self.directory.free_all(home, keep);
-        self.log_frees(now, key_hash, &removed)
+        Ok(self.log_frees(now, key_hash, &removed))
     }
 
     /// Takes away one entry, such as one whose fragment is damaged.
@@ -123,7 +138,12 @@ impl Stripe {
         self.log_frees(now, 0, &removed)
     }
 
-    fn log_frees(&mut self, now: MonoTime, key_hash: u128, removed: &[Removed]) -> Freed {
+    pub(super) fn log_frees(
+        &mut self,
+        now: MonoTime,
+        key_hash: u128,
+        removed: &[Removed],
+    ) -> Freed {
         // A stripe that is closing still tells of what goes: the rows wait for
         // nothing. One that is closed or has failed has nowhere to tell it.
         let can_tell = matches!(self.state, State::Open | State::Closing);

@@ -10,6 +10,7 @@
 //! Stripe::format(identity, geometry, options)    a new stripe; its headers are its first plans
 //! Recovery::new(..) → step(), complete() …       an old one: reads come out, bytes go in
 //!   → finish()                                   the stripe, and a report
+//! its pages: stripe.next_pages() → take_page()   asked for by stripe.ask_for(page) first, then the rest
 //!
 //! reading:  directory.lookup(key hash)           up to 16 places, no lock, no allocation
 //!           directory.is_buffered(&place)        then stripe.buffered(&place); if that is none,
@@ -22,6 +23,7 @@
 mod batch;
 mod drive;
 mod geometry;
+mod load;
 mod log;
 mod options;
 mod passing;
@@ -32,6 +34,7 @@ mod replay;
 mod sync;
 
 pub use geometry::{Geometry, GeometryError, MAX_STRIPE_BYTES, MIN_LOG_BYTES};
+pub use load::{PageCount, PageRead};
 pub use options::{StripeIdentity, StripeOptions};
 pub use passing::{Passing, table_of};
 pub use plan::{Action, Appended, Cause, Completion, Freed, Outcome, Plan, PlanId, Refused};
@@ -46,6 +49,7 @@ use crate::cache::format::stripe_header::{ChainPoint, GoodCopy, StripeContent};
 use crate::cache::format::to_usize;
 use batch::{Filling, Sealed};
 use bytes::Bytes;
+use load::Load;
 use redo::Redo;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,6 +87,9 @@ pub struct Stripe {
     /// Where the next batch goes.
     chain: ChainPoint,
     redo: Redo,
+    /// Pages that are yet to be read.
+    load: Option<Load>,
+    pages: PageCount,
     sync: Option<SyncRun>,
     /// What the newest header says.
     header: StripeContent,
@@ -180,6 +187,8 @@ impl Stripe {
             sealed: VecDeque::new(),
             chain: parts.chain,
             redo: parts.redo,
+            load: None,
+            pages: PageCount::default(),
             sync: None,
             header: parts.header,
             opening: drive::Opening::ALL.to_vec(),

@@ -88,7 +88,7 @@ pub struct Freed {
     pub sequence: u64,
 }
 
-/// Why a fragment was not taken.
+/// Why a fragment was not taken, or a key not freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refused {
     /// More waits to be written than `backlog_bytes` allows.
@@ -100,6 +100,9 @@ pub enum Refused {
     /// The entry that a copy was made from is gone: something newer came.
     #[error("the copied entry is no longer there")]
     Superseded,
+    /// The key's page is yet to be read.
+    #[error("the directory page of the key is yet to be read")]
+    Unread,
     /// The stripe is closed, or a write that it can't do without failed.
     #[error("the stripe takes no more writes")]
     Closed,

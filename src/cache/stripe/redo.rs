@@ -25,8 +25,8 @@ pub(super) struct Redo {
     batches: u32,
     /// The ring's place that the last durable header begins to read at.
     pub(super) floor: u64,
-    /// A block must go out before the next batch.
-    pub(super) forced: bool,
+    /// A block that must go out before the next batch is not on its way yet.
+    forced: bool,
     /// The block on its way.
     pub(super) sent: Option<SentBlock>,
 }
@@ -80,6 +80,30 @@ impl Redo {
         self.forced = true;
     }
 
+    /// Takes rows that are no batch's: they are told before the next batch.
+    /// Gives the block that will tell of them.
+    pub(super) fn tell(&mut self, rows: Vec<RedoRow>) -> u64 {
+        self.rows.extend(rows);
+        self.forced = true;
+        self.next.sequence
+    }
+
+    /// Whether a block must be on the device before the next batch.
+    pub(super) fn is_forced(&self) -> bool {
+        self.forced || self.sent.as_ref().is_some_and(|sent| sent.unblocks)
+    }
+
+    /// Whether such a block takes rows still.
+    pub(super) const fn is_gathering(&self) -> bool {
+        self.forced
+    }
+
+    /// The last block that is on the device.
+    pub(super) fn written_sequence(&self) -> u64 {
+        let on_its_way = u64::from(self.sent.is_some());
+        self.next.sequence.saturating_sub(1 + on_its_way)
+    }
+
     /// Whether rows are many enough for a block. Within a block the log goes
     /// less than a quarter round, so that an entry's parity tells its cycle.
     pub(super) fn is_due(&self, log_bytes: u64) -> bool {
@@ -101,7 +125,7 @@ impl Redo {
     /// Whether the next block fits without touching what a start needs. An
     /// eighth is kept for blocks that must go out.
     pub(super) fn has_room(&self, geometry: &Geometry) -> bool {
-        let kept = if self.forced {
+        let kept = if self.is_forced() {
             0
         } else {
             geometry.ring_bytes() / 8
@@ -153,7 +177,7 @@ impl Redo {
             bytes: buf.into_bytes(),
             attempts: 0,
             clean: stamp.clean,
-            unblocks: self.forced,
+            unblocks: std::mem::take(&mut self.forced),
         };
         self.next = next;
         self.covered = self.log;
@@ -167,9 +191,6 @@ impl Redo {
         let Some(sent) = self.sent.take() else {
             return 0;
         };
-        if sent.unblocks {
-            self.forced = false;
-        }
         to_u64(sent.bytes.len())
     }
 }

@@ -3,93 +3,115 @@
 use crate::base::planted::{Planted, is_planted};
 use crate::cache::directory::{Directory, Home, LogShape, Removed, is_ahead};
 use crate::cache::format::batch::{BatchContent, Row, RowKind};
+use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::directory_page::PAGE_BUCKETS;
 use crate::cache::format::ring::{RedoRow, RingContent};
+use crate::cache::format::to_usize;
 use std::collections::HashSet;
+use std::num::NonZeroU64;
 
-/// A row, and the position that its entry had.
+/// A row of a page, and the position that its entry had: 24 bytes, of the 16
+/// that it has in the ring, whose size so bounds them all.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
-    row: RedoRow,
+    entry: DirEntry,
     /// `None` for a put that the cursor had passed within its block already.
-    position: Option<u64>,
+    position: Option<NonZeroU64>,
+    bucket: u16,
+    kind: RowKind,
 }
 
-/// All rows since the sync, in log order.
+/// All rows since the sync, of each page in log order.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
-    rows: Vec<Placed>,
+    pages: Vec<Vec<Placed>>,
+    taken: u64,
 }
 
 impl Replay {
+    /// No rows yet, for so many pages; those of other pages are left out.
+    pub(super) fn of(pages: u32) -> Self {
+        Self {
+            pages: vec![Vec::new(); to_usize(pages.into())],
+            taken: 0,
+        }
+    }
+
     /// Takes the rows of a batch, whose entries lie at its own position.
     pub(super) fn take_batch(&mut self, batch: &BatchContent, rows: &[Row], log: LogShape) {
         let base = batch.cycle * log.bytes;
-        self.rows.extend(rows.iter().map(|row| Placed {
-            row: RedoRow {
+        for row in rows {
+            let of_ring = RedoRow {
                 kind: row.kind,
                 page: row.page,
                 bucket: row.bucket,
                 entry: row.entry,
-            },
-            position: Some(base + row.entry.offset()),
-        }));
+            };
+            self.take(&of_ring, Some(base + row.entry.offset()));
+        }
     }
 
     /// Takes the rows of a ring block, which covers less than a cycle.
     pub(super) fn take_block(&mut self, block: &RingContent, log: LogShape) {
-        self.rows.extend(block.rows.iter().map(|row| Placed {
-            row: *row,
-            position: log.position(row.entry, block.log.position),
-        }));
+        for row in &block.rows {
+            self.take(row, log.position(row.entry, block.log.position));
+        }
+    }
+
+    fn take(&mut self, row: &RedoRow, position: Option<u64>) {
+        self.taken += 1;
+        let page = self.pages.get_mut(to_usize(row.page.into()));
+        if let Some(rows) = page.filter(|_| u64::from(row.bucket) < PAGE_BUCKETS) {
+            rows.push(Placed {
+                entry: row.entry,
+                position: position.and_then(NonZeroU64::new),
+                bucket: row.bucket,
+                kind: row.kind,
+            });
+        }
     }
 
     /// Rows taken.
-    pub(super) const fn len(&self) -> usize {
-        self.rows.len()
+    pub(super) const fn len(&self) -> u64 {
+        self.taken
     }
 
-    /// Brings the directory, whose pages are as the copy had them, up to now.
-    /// Gives the rows that tell of what found no room again: without them it
-    /// could be back at the next start, freed or replaced meanwhile.
+    /// Brings a page, which is as the copy had it, up to now. Gives the rows
+    /// that tell of what found no room again: without them it could be back at
+    /// the next start, freed or replaced meanwhile.
     ///
     /// What counts for an entry is the last that was said of it. All that go,
     /// go first, so that none is pushed out by one that was there for a while.
-    pub(super) fn apply(self, directory: &Directory) -> Vec<RedoRow> {
-        let rows = self.last_words(directory);
-        for placed in rows.iter().filter(|p| p.row.kind == RowKind::Free) {
-            directory.free_entry(home(&placed.row), placed.row.entry);
+    pub(super) fn apply(&mut self, page: u32, directory: &Directory) -> Vec<RedoRow> {
+        let rows = self.pages.get_mut(to_usize(page.into()));
+        let rows = last_words(rows.map(std::mem::take).unwrap_or_default());
+        let home = |placed: &Placed| Home::of_entry(page, placed.bucket, placed.entry.tag());
+        for placed in rows.iter().filter(|p| p.kind == RowKind::Free) {
+            directory.free_entry(home(placed), placed.entry);
         }
         let mut dropped = Vec::new();
         let (cursor, log) = (directory.cursor(), directory.log());
-        for placed in rows.iter().rev().filter(|p| p.row.kind == RowKind::Put) {
-            let kept = |at| is_ahead(at, cursor, log.bytes);
+        for placed in rows.iter().rev().filter(|p| p.kind == RowKind::Put) {
+            let kept = |at: NonZeroU64| is_ahead(at.get(), cursor, log.bytes);
             if placed.position.is_some_and(kept) {
-                dropped.extend(directory.restore(home(&placed.row), placed.row.entry));
+                dropped.extend(directory.restore(home(placed), placed.entry));
             }
         }
         dropped.iter().map(freed).collect()
     }
+}
 
-    /// The last row of each entry, newest first; rows of no page left out.
-    fn last_words(self, directory: &Directory) -> Vec<Placed> {
-        let mut seen = HashSet::new();
-        let mut last = Vec::new();
-        let mut rows = self.rows;
-        if !is_planted(Planted::RowsOutOfOrder) {
-            rows.reverse();
-        }
-        for placed in rows {
-            let row = &placed.row;
-            let known = row.page < directory.pages() && u64::from(row.bucket) < PAGE_BUCKETS;
-            let entry = row.entry;
-            let name = (row.page, entry.offset(), entry.tag(), entry.parity());
-            if known && seen.insert(name) {
-                last.push(placed);
-            }
-        }
-        last
+/// The last row of each entry of a page, newest first.
+fn last_words(mut rows: Vec<Placed>) -> Vec<Placed> {
+    let mut seen = HashSet::new();
+    if !is_planted(Planted::RowsOutOfOrder) {
+        rows.reverse();
     }
+    rows.retain(|placed| {
+        let entry = placed.entry;
+        seen.insert((entry.offset(), entry.tag(), entry.parity()))
+    });
+    rows
 }
 
 fn freed(gone: &Removed) -> RedoRow {
@@ -99,8 +121,4 @@ fn freed(gone: &Removed) -> RedoRow {
         bucket: gone.bucket,
         entry: gone.entry,
     }
-}
-
-fn home(row: &RedoRow) -> Home {
-    Home::of_entry(row.page, row.bucket, row.entry.tag())
 }

@@ -1,7 +1,8 @@
 //! A sync: the directory goes to the older of its two copies.
 //!
 //! Order, and what a crash after each step leaves:
-//! 1. pages, one chunk at a time: the header names the other copy, untouched;
+//! 1. pages, one chunk at a time, and those that a start has not read yet once
+//!    they have been: the header names the other copy, untouched;
 //! 2. page table: the same;
 //! 3. the batches that the pages may tell of are written: the same. Without
 //!    this step an entry could be in the copy whose batch never came, and the
@@ -12,6 +13,7 @@
 
 use super::drive::Job;
 use super::geometry::Geometry;
+use super::load::Load;
 use super::plan::{Action, Cause, Completion, Outcome, Plan};
 use super::{State, Stripe};
 use crate::base::aligned::AlignedBuf;
@@ -22,6 +24,7 @@ use crate::cache::format::directory_page::{PageMark, PageName, encode_page_table
 use crate::cache::format::stripe_header::{ChainPoint, GoodCopy, StripeContent};
 use crate::cache::format::to_usize;
 use bytes::Bytes;
+use std::ops::Range;
 
 /// A sync begins when the log has grown by so many times the directory's size.
 const SYNC_GROWTH: u64 = 50;
@@ -69,40 +72,14 @@ pub(super) struct Chunk {
     pub(super) end: u32,
 }
 
-/// Copies the next run of pages that changed since they were in this copy;
-/// none when all is copied.
-pub(super) fn next_chunk(
-    run: &SyncRun,
-    from: u32,
-    target: &CopyTarget<'_>,
-    marks: &mut [PageMark],
-) -> Option<Chunk> {
-    let directory = target.directory;
-    let first = (from..directory.pages()).find(|page| directory.take_dirty(*page, run.copy))?;
-    let limit = directory.pages().min(first + CHUNK_PAGES);
-    let end = (first + 1..limit)
-        .find(|page| !directory.take_dirty(*page, run.copy))
-        .unwrap_or(limit);
-    let page_bytes = to_usize(target.geometry.page_bytes());
-    let mut buf = AlignedBuf::zeroed(page_bytes * to_usize(u64::from(end - first)));
-    for (page, out) in (first..end).zip(buf.chunks_exact_mut(page_bytes)) {
-        let name = PageName {
-            uuid: target.uuid,
-            page,
-            sync_sequence: run.sequence,
-            cursor: directory.cursor(),
-        };
-        let mark = name.encode_into(directory.page_slots(page), out);
-        if let Some(kept) = marks.get_mut(to_usize(u64::from(page))) {
-            *kept = mark;
-        }
-    }
-    Some(Chunk {
-        offset: target.geometry.page_offset(usize::from(run.copy), first),
-        bytes: buf.into_bytes(),
-        first,
-        end,
-    })
+/// What is to be copied next.
+#[derive(Debug)]
+pub(super) enum Copying {
+    Chunk(Chunk),
+    /// Nothing before this page is read.
+    Unread(u32),
+    /// All is copied.
+    Done,
 }
 
 /// What is copied, and where to.
@@ -111,6 +88,56 @@ pub(super) struct CopyTarget<'a> {
     pub(super) uuid: u128,
     pub(super) geometry: &'a Geometry,
     pub(super) directory: &'a Directory,
+    /// Pages that are yet to be read.
+    pub(super) load: Option<&'a Load>,
+}
+
+impl CopyTarget<'_> {
+    /// Copies the next run of pages that changed since they were in this copy.
+    /// A page that is yet to be read is waited for: in the other copy it is as
+    /// it was before its rows.
+    fn next_chunk(&self, run: &SyncRun, from: u32, marks: &mut [PageMark]) -> Copying {
+        let directory = self.directory;
+        let takes = |page: u32| self.is_read(page) && directory.take_dirty(page, run.copy);
+        let next = (from..directory.pages()).find(|page| !self.is_read(*page) || takes(*page));
+        let first = match next {
+            None => return Copying::Done,
+            Some(page) if !self.is_read(page) => return Copying::Unread(page),
+            Some(page) => page,
+        };
+        let limit = directory.pages().min(first + CHUNK_PAGES);
+        let end = (first + 1..limit).find(|page| !takes(*page));
+        Copying::Chunk(self.chunk(run, first..end.unwrap_or(limit), marks))
+    }
+
+    fn is_read(&self, page: u32) -> bool {
+        let is_filled = self.load.is_none_or(|load| load.is_filled(page));
+        is_filled || is_planted(Planted::UnreadPageSynced)
+    }
+
+    fn chunk(&self, run: &SyncRun, pages: Range<u32>, marks: &mut [PageMark]) -> Chunk {
+        let page_bytes = to_usize(self.geometry.page_bytes());
+        let mut buf = AlignedBuf::zeroed(page_bytes * pages.len());
+        for (page, out) in pages.clone().zip(buf.chunks_exact_mut(page_bytes)) {
+            let name = PageName {
+                uuid: self.uuid,
+                page,
+                sync_sequence: run.sequence,
+                cursor: self.directory.cursor(),
+            };
+            let mark = name.encode_into(self.directory.page_slots(page), out);
+            if let Some(kept) = marks.get_mut(to_usize(u64::from(page))) {
+                *kept = mark;
+            }
+        }
+        let Range { start, end } = pages;
+        Chunk {
+            offset: self.geometry.page_offset(usize::from(run.copy), start),
+            bytes: buf.into_bytes(),
+            first: start,
+            end,
+        }
+    }
 }
 
 impl Stripe {
@@ -122,9 +149,13 @@ impl Stripe {
         loop {
             let run = self.sync.filter(|run| !run.waiting)?;
             let next = match run.step {
-                Step::Pages(from) => match self.chunk_plan(&run, from) {
-                    Some(plan) => return Some(plan),
-                    None => Step::Table,
+                Step::Pages(from) => match self.copy_on(&run, from) {
+                    Copying::Chunk(chunk) => return Some(self.chunk_plan(&run, chunk)),
+                    Copying::Unread(page) => {
+                        self.ask_for(page);
+                        return None;
+                    }
+                    Copying::Done => Step::Table,
                 },
                 Step::Log(sequence) if self.must_wait(sequence) => return None,
                 Step::Log(_) => Step::FlushCopy,
@@ -200,14 +231,18 @@ impl Stripe {
         }
     }
 
-    fn chunk_plan(&mut self, run: &SyncRun, from: u32) -> Option<Plan> {
+    fn copy_on(&mut self, run: &SyncRun, from: u32) -> Copying {
         let target = CopyTarget {
             uuid: self.identity.uuid,
             geometry: &self.geometry,
             directory: &self.directory,
+            load: self.load.as_ref(),
         };
         let marks = &mut self.marks[usize::from(run.copy & 1)];
-        let chunk = next_chunk(run, from, &target, marks)?;
+        target.next_chunk(run, from, marks)
+    }
+
+    fn chunk_plan(&mut self, run: &SyncRun, chunk: Chunk) -> Plan {
         self.set_sync(run.step, true);
         let job = Job::Pages {
             first: chunk.first,
@@ -217,7 +252,7 @@ impl Stripe {
             offset: chunk.offset,
             bytes: chunk.bytes,
         };
-        Some(self.plan(job, Cause::Pages, action))
+        self.plan(job, Cause::Pages, action)
     }
 
     fn table_plan(&mut self, run: &SyncRun) -> Plan {

@@ -6,6 +6,7 @@ use crate::cache::format::fragment::{Fragment, FragmentError};
 use std::time::Duration;
 
 mod faults;
+mod pages;
 mod starts;
 
 /// A disk that does what it is told at once.
@@ -82,7 +83,9 @@ pub(super) fn recover_with(
         assert_eq!((offset % 4096, length % 4096), (0, 0));
         recovery.complete(disk.read(offset, length));
     }
-    recovery.finish()
+    let (mut stripe, report) = recovery.finish()?;
+    stripe.read_all(|offset, length| Some(disk.read(offset, length)));
+    Ok((stripe, report))
 }
 
 pub(super) fn start(run: u64) -> RecoveryStart {
@@ -322,7 +325,7 @@ fn a_newer_version_replaces_the_older_one_across_a_kill() {
     }
     rig.put(key(2), b"gone");
     rig.flush();
-    assert_eq!(rig.stripe.free(rig.now, key(2), &[]).entries, 1);
+    assert_eq!(rig.stripe.free(rig.now, key(2), &[]).unwrap().entries, 1);
     assert_eq!(rig.get(key(2)), None);
     rig.flush();
     rig.kill();

@@ -304,7 +304,7 @@ impl LiveStripe {
             return None;
         }
         let now = self.now();
-        let freed = core.stripe.lock().free(now, key, &[]);
+        let freed = core.stripe.lock().free(now, key, &[]).ok()?;
         self.drive();
         (freed.entries > 0).then(|| Written {
             stripe: Arc::clone(self),
@@ -480,6 +480,6 @@ const fn not_stored(refused: Refused) -> NotStored {
         Refused::Backlog => NotStored::Backlog,
         Refused::TooLarge => NotStored::TooLarge,
         Refused::Superseded => NotStored::Replaced,
-        Refused::Closed => NotStored::NotReady,
+        Refused::Unread | Refused::Closed => NotStored::NotReady,
     }
 }

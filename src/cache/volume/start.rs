@@ -4,7 +4,7 @@ use super::live::{Core, LiveStripe};
 use crate::base::aligned::AlignedBuf;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::stripe::{
-    Geometry, NotRecovered, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
+    Geometry, NotRecovered, PageCount, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
     StripeIdentity, StripeOptions,
 };
 use crate::device::{DeviceError, read_blocking};
@@ -77,12 +77,14 @@ impl LiveStripe {
 
     fn recover(self: &Arc<Self>, seed: &StripeSeed) {
         match self.read_back(seed) {
-            Ok((stripe, report)) => {
-                self.log_read(&report);
+            Ok((mut stripe, report)) => {
+                stripe.read_all(|offset, length| self.read_pages(offset, length));
+                let pages = stripe.page_count();
+                self.log_read(&report, pages);
                 if report.dead {
                     self.log_dead();
                 }
-                if report.bad_pages > 0 {
+                if pages.bad > 0 {
                     // One block of the page table may have cost them all.
                     self.note_damage();
                 }
@@ -92,13 +94,13 @@ impl LiveStripe {
         }
     }
 
-    fn log_read(&self, report: &RecoveryReport) {
+    fn log_read(&self, report: &RecoveryReport, pages: PageCount) {
         tracing::info!(
             path = %self.path().display(),
             clean = report.clean,
             suspect = report.suspect,
-            pages = report.pages,
-            bad_pages = report.bad_pages,
+            pages = pages.read,
+            bad_pages = pages.bad,
             ring_blocks = report.ring_blocks,
             batches_walked = report.batches_walked,
             rows = report.rows,
@@ -127,26 +129,30 @@ impl LiveStripe {
         });
         while let RecoveryStep::Read { offset, length } = recovery.step() {
             let length = usize::try_from(length).unwrap_or(0);
-            match self.read_at(self.offset + offset, length) {
+            match self.read_at(offset, length) {
                 Ok(bytes) => recovery.complete(&bytes),
-                Err(error) => {
-                    tracing::warn!(path = %self.path().display(), %error, offset,
-                        "read failed at the start");
-                    self.span.note_error();
-                    if matches!(error, DeviceError::TimedOut { .. }) {
-                        // Each further read might take as long.
-                        return Err(StartError::Silent(error));
-                    }
-                    recovery.complete(&[]);
-                }
+                // Each further read might take as long.
+                Err(error @ DeviceError::TimedOut { .. }) => return Err(StartError::Silent(error)),
+                Err(_) => recovery.complete(&[]),
             }
         }
         Ok(recovery.finish()?)
     }
 
+    fn read_pages(&self, offset: u64, length: u64) -> Option<AlignedBuf> {
+        let length = usize::try_from(length).unwrap_or(0);
+        self.read_at(offset, length).ok()
+    }
+
+    /// The bytes at an offset from the stripe's start; a failure is counted.
     fn read_at(&self, offset: u64, length: usize) -> Result<AlignedBuf, DeviceError> {
-        let device = self.span.device().ok_or(DeviceError::Closed)?;
-        read_blocking(&*device, offset, length)
+        let device = self.span.device().ok_or(DeviceError::Closed);
+        let read = device.and_then(|device| read_blocking(&*device, self.offset + offset, length));
+        read.inspect_err(|error| {
+            tracing::warn!(path = %self.path().display(), %error, offset,
+                "read failed at the start");
+            self.span.note_error();
+        })
     }
 
     fn install(self: &Arc<Self>, stripe: Stripe, unflushed: Range<u64>) {

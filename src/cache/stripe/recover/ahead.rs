@@ -20,7 +20,7 @@ impl Recovery {
     pub(super) fn look_ahead(&mut self, geometry: &Geometry) -> Phase {
         self.doubt |= self.lacks_opening() || self.lacks_reach(geometry);
         if self.report.clean || is_planted(Planted::NoLookAhead) {
-            return self.log_is_known(geometry);
+            return Phase::Done;
         }
         Phase::Ahead(self.log.position)
     }
@@ -77,7 +77,7 @@ impl Recovery {
         }
         let next = position + self.ahead_range(position, &geometry).1;
         self.phase = if self.doubt {
-            self.log_is_known(&geometry)
+            Phase::Done
         } else {
             self.look_on(position, next, &geometry)
         };
@@ -88,7 +88,7 @@ impl Recovery {
         let end = self.ahead_end(geometry);
         let cycle_start = (self.log.position / log_bytes + 1) * log_bytes;
         if position >= cycle_start {
-            self.log_is_known(geometry)
+            Phase::Done
         } else if next < end.min(cycle_start) {
             Phase::Ahead(next)
         } else {
@@ -110,12 +110,6 @@ impl Recovery {
             let least = self.log.sequence + u64::from(in_flight);
             (own == position || strays) && batch.sequence >= least && batch.run >= self.log_run
         })
-    }
-
-    /// All rows are here: now the pages.
-    pub(super) fn log_is_known(&mut self, geometry: &Geometry) -> Phase {
-        self.make_directory(geometry);
-        self.first_page()
     }
 }
 

@@ -2,9 +2,10 @@
 //! that come in.
 //!
 //! Newest good header → its page table → the redo ring in one sweep → batch
-//! headers and tables from where the ring ends → pages → rows applied. No
-//! payload is read. A read that failed counts as damaged bytes; nothing on a
-//! device makes a start fail but the loss of both headers.
+//! headers and tables from where the ring ends: then all rows are known, and
+//! the stripe reads its pages as they are asked for. No payload is read. A read
+//! that failed counts as damaged bytes; nothing on a device makes a start fail
+//! but the loss of both headers.
 
 mod absence;
 mod ahead;
@@ -13,6 +14,7 @@ mod walk;
 
 use super::batch::put_bytes;
 use super::geometry::{Geometry, GeometryError};
+use super::load::Load;
 use super::log::batch_start;
 use super::options::{StripeIdentity, StripeOptions};
 use super::redo::Redo;
@@ -23,7 +25,7 @@ use crate::base::size::{MIB, round_down};
 use crate::cache::directory::Directory;
 use crate::cache::format::Unverified;
 use crate::cache::format::batch::{BATCH_HEADER_BYTES, BatchContent};
-use crate::cache::format::directory_page::{CopyTable, PageTable, verify_page};
+use crate::cache::format::directory_page::{CopyTable, PageTable};
 use crate::cache::format::fragment::fragment_bytes;
 use crate::cache::format::ring::{RedoRow, RingBlock};
 use crate::cache::format::stripe_header::{ChainPoint, StripeContent, StripeHeader};
@@ -36,8 +38,6 @@ use walk::rows_range;
 const BATCH_MAX: u64 = 4 * MIB;
 /// Bytes of one read of the ring.
 const RING_READ: u64 = MIB;
-/// Pages of one read.
-const READ_PAGES: u32 = 15;
 /// Bytes of a first look at a header.
 const LOOK: u64 = 4096;
 
@@ -102,15 +102,11 @@ pub enum NotRecovered {
 pub struct RecoveryReport {
     /// The last run ended by a clean stop.
     pub clean: bool,
-    /// Pages that were read.
-    pub pages: u32,
-    /// Pages that were damaged, and so began empty.
-    pub bad_pages: u32,
     /// Blocks of the redo ring.
     pub ring_blocks: u64,
     /// Batches behind what the ring tells of.
     pub batches_walked: u64,
-    /// Rows applied.
+    /// Rows read.
     pub rows: u64,
     /// Rows are missing, or the stripe was away: old entries are suspect.
     pub suspect: bool,
@@ -135,8 +131,6 @@ enum Phase {
     Rows(BatchContent),
     /// What lies ahead of the log's end, from this position.
     Ahead(u64),
-    /// The directory's pages, from this one.
-    Pages(u32),
     Done,
 }
 
@@ -158,10 +152,7 @@ pub struct Recovery {
     /// Rows of walked batches: the ring does not have them.
     walked: Vec<RedoRow>,
     walked_bytes: u64,
-    /// Rows of what found no place in the directory again.
-    dropped: Vec<RedoRow>,
     replay: Replay,
-    directory: Option<Directory>,
     run: u64,
     /// The last run that wrote of the log, as far as it has been read.
     log_run: u64,
@@ -190,9 +181,7 @@ impl Recovery {
             covered: ChainPoint::default(),
             walked: Vec::new(),
             walked_bytes: 0,
-            dropped: Vec::new(),
             replay: Replay::default(),
-            directory: None,
             run: 0,
             log_run: 0,
             epoch: 0,
@@ -243,11 +232,6 @@ impl Recovery {
                 let (offset, length) = self.ahead_range(position, &geometry);
                 Some((geometry.log_offset() + offset, length))
             }
-            Phase::Pages(page) => {
-                let count = READ_PAGES.min(geometry.pages() - page);
-                let length = u64::from(count) * geometry.page_bytes();
-                Some((geometry.page_offset(copy, page), length))
-            }
         }
     }
 
@@ -272,7 +256,6 @@ impl Recovery {
             Phase::Batch(at) => self.take_batch(at, bytes),
             Phase::Rows(batch) => self.take_rows(&batch, bytes),
             Phase::Ahead(position) => self.take_ahead(position, bytes),
-            Phase::Pages(page) => self.take_pages(page, bytes),
             Phase::Done => {}
         }
     }
@@ -306,6 +289,7 @@ impl Recovery {
         self.run = header.run;
         self.epoch = header.epoch;
         self.suspect_below = header.suspect_below;
+        self.replay = Replay::of(header.pages);
         match header.good {
             Some(_) => Phase::Table,
             None => Phase::Ring(0),
@@ -331,24 +315,6 @@ impl Recovery {
         let name = (header.uuid, header.sync_sequence);
         let table = Unverified::<PageTable>::new(bytes);
         self.table = table.verify(name, good.table_checksum).unwrap_or_default();
-    }
-
-    /// All rows are here: the cursor is known, and so the pages can be judged.
-    fn make_directory(&mut self, geometry: &Geometry) {
-        let cursor = self.next_batch(geometry).position;
-        let uuid = self.start.identity.uuid;
-        let directory = Directory::new(uuid, log_shape(geometry), geometry.pages(), cursor);
-        self.directory = Some(directory);
-    }
-
-    fn first_page(&mut self) -> Phase {
-        if is_planted(Planted::PageAfterRows) {
-            self.all_pages_there();
-        }
-        match self.header.and_then(|header| header.good) {
-            Some(_) => Phase::Pages(0),
-            None => self.all_pages_there(),
-        }
     }
 
     /// Where the next batch goes: behind all that the directory copy may tell
@@ -383,47 +349,7 @@ impl Recovery {
         start + skip.min(room)
     }
 
-    fn take_pages(&mut self, first: u32, bytes: &[u8]) {
-        let Some((_, geometry)) = self.layout() else {
-            return;
-        };
-        let count = READ_PAGES.min(geometry.pages() - first);
-        let page_bytes = to_usize(geometry.page_bytes());
-        for page in first..first + count {
-            let at = to_usize(u64::from(page - first)) * page_bytes;
-            let end = bytes.len().min(at + page_bytes);
-            self.take_page(page, bytes.get(at..end).unwrap_or_default());
-        }
-        self.phase = if first + count < geometry.pages() {
-            Phase::Pages(first + count)
-        } else {
-            self.all_pages_there()
-        };
-    }
-
-    fn take_page(&mut self, page: u32, bytes: &[u8]) {
-        self.report.pages += 1;
-        let name = (self.start.identity.uuid, page);
-        let mark = self.table.marks.get(to_usize(u64::from(page)));
-        let verified = mark.map(|mark| verify_page(bytes, name, *mark));
-        match (verified, self.directory.as_ref()) {
-            (Some(Ok(copy)), Some(directory)) => directory.load_page(page, &copy),
-            _ => self.report.bad_pages += 1,
-        }
-    }
-
-    fn all_pages_there(&mut self) -> Phase {
-        self.report.rows = to_u64(self.replay.len());
-        if let Some(directory) = self.directory.as_ref() {
-            let dropped = std::mem::take(&mut self.replay).apply(directory);
-            if !is_planted(Planted::DroppedUntold) {
-                self.dropped = dropped;
-            }
-        }
-        Phase::Done
-    }
-
-    /// The stripe, up to date, and what was found on the way.
+    /// The stripe, whose pages are yet to be read, and what was found on the way.
     ///
     /// # Errors
     /// `NoHeader`, `Geometry` and `Length` by what is on the device; `NotDone`
@@ -436,10 +362,9 @@ impl Recovery {
         if !matches!(self.phase, Phase::Done) {
             return Err(NotRecovered::NotDone);
         }
-        let directory = self.directory.take().ok_or(NotRecovered::NotDone)?;
         let chain = self.next_batch(&geometry);
         self.judge_absence(&header, chain.position);
-        directory.set_suspect_below(self.suspect_below);
+        self.report.rows = self.replay.len();
         self.report.unflushed_end = chain.position;
         self.report.unflushed_from = match self.report.clean {
             true => chain.position,
@@ -448,12 +373,29 @@ impl Recovery {
         if self.is_state_lost(&header) {
             return Ok(self.forget_all(header, geometry, chain));
         }
+        let parts = self.parts(&header, geometry, chain);
+        let marks = header
+            .good
+            .map(|good| (good.copy, std::mem::take(&mut self.table.marks)));
+        let load = Load::new(marks, self.replay, geometry.pages(), chain.position);
+        let mut stripe = Stripe::assemble(parts);
+        stripe.read_pages(load);
+        if self.gap {
+            stripe.sync();
+        }
+        Ok((stripe, self.report))
+    }
+
+    fn parts(&mut self, header: &StripeContent, geometry: Geometry, chain: ChainPoint) -> Parts {
         let mut redo = Redo::new(self.ring_next, self.covered, header.ring.position);
         // Every run begins with a block of its own: older ones behind it are
         // none of its past.
-        redo.take(self.walked.into_iter().chain(self.dropped), self.log);
+        redo.take(std::mem::take(&mut self.walked).into_iter(), self.log);
         redo.pass(chain);
-        let parts = Parts {
+        let (uuid, shape) = (self.start.identity.uuid, log_shape(&geometry));
+        let directory = Directory::unread(uuid, shape, geometry.pages(), chain.position);
+        directory.set_suspect_below(self.suspect_below);
+        Parts {
             identity: self.start.identity,
             geometry,
             options: self.start.options,
@@ -461,15 +403,10 @@ impl Recovery {
             header: StripeContent {
                 generation: header.generation + 1,
                 is_opened: false,
-                ..header
+                ..*header
             },
             chain,
             redo,
-        };
-        let mut stripe = Stripe::assemble(parts);
-        if self.gap {
-            stripe.sync();
         }
-        Ok((stripe, self.report))
     }
 }

@@ -51,6 +51,10 @@ pub(super) struct History {
     /// Versions that were not found at a start, and may be at a later one
     /// unless something newer is on the device by then.
     ghosts: Vec<u64>,
+    /// What a start must find, until it has read the key's page.
+    due: Option<Verdict>,
+    /// The ops of the run before, of which that is the verdict.
+    past: Vec<Op>,
 }
 
 impl History {
@@ -66,7 +70,21 @@ impl History {
         self.ops.iter_mut()
     }
 
-    pub(super) fn judge(&self, written: Written) -> Verdict {
+    /// A run ends: from now on its next start is to be judged. One that never
+    /// read the key's page has changed nothing.
+    pub(super) fn end_run(&mut self, written: Written) {
+        if self.due.is_none() {
+            self.due = Some(self.judge(written));
+            self.past = std::mem::take(&mut self.ops);
+        }
+    }
+
+    /// What the start must find, if it has not been judged.
+    pub(super) fn due(&self) -> Option<Verdict> {
+        self.due.clone()
+    }
+
+    fn judge(&self, written: Written) -> Verdict {
         let told = |op: &&Op| op.sequence <= written.surely;
         let durable = self.ops.iter().rev().find(told).copied();
         let after = durable.map_or(0, |op| op.sequence);
@@ -95,6 +113,7 @@ impl History {
     /// A start has found this version, or nothing: it is the truth from now on.
     pub(super) fn settle(&mut self, found: Option<(u64, Place)>, verdict: &Verdict) {
         let version = found.map(|(version, _)| version);
+        self.due = None;
         self.ghosts = verdict.perhaps.clone();
         self.ghosts
             .extend(verdict.durable.and_then(|op| op.version));
@@ -114,7 +133,7 @@ impl History {
     /// in the directory.
     pub(super) fn newest(&self, verdict: &Verdict, held: impl Fn(&Op) -> bool) -> Option<Op> {
         let allowed = |op: &Op| op.version.is_some_and(|version| verdict.allows(version));
-        let mut ops = self.ops.iter().rev();
+        let mut ops = self.past.iter().rev();
         ops.find(|op| allowed(op) && held(op)).copied()
     }
 

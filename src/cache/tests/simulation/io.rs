@@ -39,7 +39,11 @@ impl World {
     pub(super) fn pump(&mut self) -> bool {
         self.begin_io();
         let Some(io) = self.out.pop() else {
-            return false;
+            let reads = !self.stripe.is_closed() && !self.stripe.is_read();
+            if reads {
+                self.step_page();
+            }
+            return reads && !self.stripe.has_failed();
         };
         self.finish(&io);
         true

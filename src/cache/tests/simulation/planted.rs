@@ -15,6 +15,8 @@ const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::NoLookAhead, 74),
     (Planted::RowsOutOfOrder, 0),
     (Planted::PageAfterRows, 0),
+    (Planted::PageBeforeRows, 4),
+    (Planted::UnreadPageSynced, 7),
     (Planted::FreeRowsMissing, 0),
     (Planted::DroppedUntold, 3),
     (Planted::OpeningUnmissed, 8539),

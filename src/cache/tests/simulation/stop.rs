@@ -2,11 +2,11 @@
 
 use super::content::{hash, is_crowded};
 use super::disk::Disk;
-use super::history::{Op, Written};
+use super::history::{Op, Verdict, Written};
 use super::stripe::{BLOCK, LENGTH, World, identity, options};
 use super::weather::Weather;
 use crate::base::prng::Prng;
-use crate::cache::format::to_usize;
+use crate::cache::format::{to_u64, to_usize};
 use crate::cache::stripe::{
     Action, NotRecovered, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
 };
@@ -22,6 +22,7 @@ enum Stop {
 impl World {
     /// Ends the run, starts the next one, and judges what it finds.
     pub(super) fn stop(&mut self) {
+        self.judge_opened();
         let mut stop = self.choose_stop();
         if stop == Stop::Clean && !self.stop_cleanly() {
             stop = Stop::Kill;
@@ -34,6 +35,8 @@ impl World {
             };
         }
         self.doubt_harmed(&mut written);
+        let histories = self.histories.values_mut();
+        histories.for_each(|history| history.end_run(written));
         self.end_run(stop);
         let failed = self.stripe.has_failed();
         let (stripe, report) = self.recover(failed);
@@ -46,7 +49,11 @@ impl World {
         self.tally.failures += u64::from(failed);
         // A gap costs the rows that lie in it.
         self.is_unsure |= failed || report.suspect && self.climate.weather == Weather::Power;
-        self.judge_all(written, &report);
+        self.check_report(&report);
+        if self.climate.load == 0 {
+            self.read_pages();
+        }
+        self.judge_opened();
         self.forget_io();
         self.harmed = None;
         self.flushed = 0;
@@ -76,6 +83,7 @@ impl World {
         while self.pump() && left > 0 {
             left -= 1;
         }
+        self.judge_opened();
         let closed = self.stripe.is_closed();
         assert!(
             closed || self.stripe.has_failed(),
@@ -114,9 +122,9 @@ impl World {
             options: options(),
         };
         let may_fail = self.climate.weather == Weather::Failing && self.climate.bad_reads;
-        let bad_reads = may_fail && self.prng.below(2) == 0;
-        self.is_unsure |= bad_reads;
-        let prng = bad_reads.then_some(&mut self.prng);
+        self.bad_reads = may_fail && self.prng.below(2) == 0;
+        self.is_unsure |= self.bad_reads;
+        let prng = self.bad_reads.then_some(&mut self.prng);
         match recover(&self.disk, start, prng) {
             Ok(recovered) => recovered,
             // Ended before the first header was there, or both can't be read:
@@ -144,30 +152,79 @@ impl World {
         !matches!(self.climate.weather, Weather::Lying | Weather::Failing)
     }
 
-    fn judge_all(&mut self, written: Written, report: &RecoveryReport) {
-        let well = !report.suspect && report.bad_pages == 0;
+    fn check_report(&self, report: &RecoveryReport) {
         let power = self.climate.weather == Weather::Power;
-        assert!(
-            well || power || self.is_unsure,
-            "{}: {report:?}",
-            self.context()
-        );
-        let mut keys: Vec<u64> = self.histories.keys().copied().collect();
-        keys.sort_unstable();
-        for key in keys {
-            self.judge(key, written);
+        let well = !report.suspect || power || self.is_unsure;
+        assert!(well, "{}: {report:?}", self.context());
+    }
+
+    /// Reads all pages at once.
+    fn read_pages(&mut self) {
+        while let Some(read) = self.stripe.next_pages() {
+            let fails = self.read_fails();
+            for (page, offset) in read.each() {
+                self.end_page(page, offset, read.page_bytes, fails);
+            }
+        }
+    }
+
+    fn read_fails(&mut self) -> bool {
+        self.bad_reads && self.prng.below(12) == 0
+    }
+
+    /// Begins or ends a read of a page.
+    pub(super) fn step_page(&mut self) {
+        let ends = self.prng.below(2) == 0 && !self.page_reads.is_empty();
+        let begun = if ends { None } else { self.stripe.next_pages() };
+        if let Some(read) = begun {
+            let pages = read.each();
+            let reads = pages.map(|(page, offset)| (page, offset, read.page_bytes));
+            self.page_reads.extend(reads);
+        } else if !self.page_reads.is_empty() {
+            let count = to_u64(self.page_reads.len());
+            let at = to_usize(self.prng.below(count));
+            let (page, offset, bytes) = self.page_reads.swap_remove(at);
+            let fails = self.read_fails();
+            self.end_page(page, offset, bytes, fails);
+        }
+    }
+
+    fn end_page(&mut self, page: u32, offset: u64, bytes: u64, fails: bool) {
+        let bytes = if fails {
+            &[]
+        } else {
+            self.disk.read(offset, bytes)
+        };
+        self.stripe.take_page(self.now, page, bytes);
+        self.trace(format!("page {page} {fails}").as_bytes());
+    }
+
+    /// Judges what the start has found of the keys whose pages are open now.
+    pub(super) fn judge_opened(&mut self) {
+        let histories = self.histories.iter();
+        let due = histories.filter_map(|(key, history)| Some((*key, history.due()?)));
+        let known = due.filter(|(key, _)| self.directory.knows(hash(*key)));
+        let mut known: Vec<_> = known.collect();
+        if known.is_empty() {
+            return;
+        }
+        let is_whole = self.stripe.page_count().bad == 0;
+        let power = self.climate.weather == Weather::Power;
+        let may_be_bad = power || self.is_unsure;
+        assert!(is_whole || may_be_bad, "{}: bad pages", self.context());
+        known.sort_unstable_by_key(|(key, _)| *key);
+        for (key, verdict) in known {
+            self.judge(key, &verdict);
         }
         let doubled = self.directory.census().doubled;
         assert_eq!(doubled, 0, "{}: promise 4", self.context());
     }
 
-    fn judge(&mut self, key: u64, written: Written) {
+    fn judge(&mut self, key: u64, verdict: &Verdict) {
         let found = self.get(key);
         self.trace(format!("{key} {found:?}").as_bytes());
-        let history = self.histories.get(&key).cloned().unwrap_or_default();
-        let verdict = history.judge(written);
         let context = format!(
-            "{}: key {key} found {found:?} of {history:?} at {written:?}",
+            "{}: key {key} found {found:?} of {verdict:?}",
             self.context()
         );
         if let Some((version, place)) = found {
@@ -184,9 +241,9 @@ impl World {
         let held = |op: &Op| op.entry.is_some_and(|e| self.directory.holds(hash(key), e));
         // Where nothing is damaged, what is not found is not there.
         let may_hide = found.is_none() && self.is_unsure;
-        let hidden = history.newest(&verdict, held).filter(|_| may_hide);
         let history = self.histories.entry(key).or_default();
-        history.settle(found, &verdict);
+        let hidden = history.newest(verdict, held).filter(|_| may_hide);
+        history.settle(found, verdict);
         if let Some(op) = hidden {
             history.hide(op);
         }

@@ -102,6 +102,10 @@ pub(super) struct World {
     pub(super) run: u64,
     /// The last run that is noted on the disk.
     pub(super) noted: u64,
+    /// Reads of this run's start fail now and then.
+    pub(super) bad_reads: bool,
+    /// Reads of pages that are out: page, offset, bytes.
+    pub(super) page_reads: Vec<(u32, u64, u64)>,
     /// The last batch of which a write failed, if only half-way.
     pub(super) tried: u64,
     /// Batches up to this one are flushed.
@@ -135,6 +139,8 @@ impl World {
             now: MonoTime::default(),
             run: 1,
             noted: 0,
+            bad_reads: false,
+            page_reads: Vec::new(),
             tried: 0,
             flushed: 0,
             harmed: None,
@@ -162,6 +168,7 @@ impl World {
             n if n < 55 + io => self.begin_io(),
             _ => self.end_io(),
         }
+        self.judge_opened();
         self.check_bounds();
     }
 
@@ -176,6 +183,11 @@ impl World {
         }
         if self.prng.below(200) == 0 {
             self.rot();
+        }
+        let load = self.climate.load;
+        if load > 0 && !self.stripe.is_read() && self.prng.below(load) == 0 {
+            self.step_page();
+            self.judge_opened();
         }
     }
 
@@ -221,7 +233,8 @@ impl World {
         match self.stripe.append(self.now, &new) {
             Ok(appended) => self.note_put(key, self.versions, &appended),
             Err(refused) => {
-                let known = matches!(refused, Refused::Backlog | Refused::Closed);
+                let unread = refused == Refused::Unread && !self.directory.knows(hash(key));
+                let known = unread || matches!(refused, Refused::Backlog | Refused::Closed);
                 assert!(known, "{}: {refused}", self.context());
             }
         }
@@ -271,7 +284,10 @@ impl World {
     fn free(&mut self) {
         let key = self.key_to_change();
         let keep = self.others(key);
+        let known = self.directory.knows(hash(key));
         let freed = self.stripe.free(self.now, hash(key), &keep);
+        assert_eq!(freed.is_ok(), known, "{}: {freed:?}", self.context());
+        let Ok(freed) = freed else { return };
         if freed.entries > 0 {
             let history = self.histories.entry(key).or_default();
             history.note(freed_at(freed.sequence));
@@ -334,6 +350,12 @@ impl World {
     /// In a run nothing but the newest may be found, and it must be.
     fn begin_read(&mut self) {
         let key = self.key();
+        if !self.directory.knows(hash(key)) {
+            // What is not known yet is asked for, and not found.
+            self.stripe.ask_for_key(hash(key));
+            assert_eq!(self.get(key), None, "{}: key {key}", self.context());
+            return;
+        }
         let history = self.histories.get(&key);
         let last = history.and_then(History::last);
         let newest = last.filter(|op| op.fate == Fate::Sound);
@@ -430,6 +452,7 @@ impl World {
 
     pub(super) fn forget_io(&mut self) {
         self.reads.clear();
+        self.page_reads.clear();
         self.tried = 0;
     }
 }
@@ -451,6 +474,10 @@ pub(super) fn run(seed: u64) -> Tally {
         world.step(count);
     }
     world.stop();
+    while !world.stripe.is_read() {
+        world.step_page();
+    }
+    world.judge_opened();
     let log_bytes = world.stripe.geometry().log_bytes();
     world.tally.cycles = world.directory.cursor() / log_bytes - 1;
     world.tally

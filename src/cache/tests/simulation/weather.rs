@@ -40,6 +40,8 @@ pub(in crate::cache) struct Climate {
     pub(in crate::cache) bursts: bool,
     /// Reads of a start may fail.
     pub(in crate::cache) bad_reads: bool,
+    /// Steps between two of a page's read, on average; 0: all are read at once.
+    pub(in crate::cache) load: u64,
 }
 
 impl Climate {
@@ -56,6 +58,12 @@ impl Climate {
             io: pick(prng, [10, 20, 30]),
             bursts: prng.below(2) == 0,
             bad_reads: prng.below(2) == 0,
+            load: match seed % 13 {
+                4 => 1,
+                6 => 20,
+                7 => 200,
+                _ => 0,
+            },
         }
     }
 }
