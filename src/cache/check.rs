@@ -214,7 +214,10 @@ impl StripePlace<'_> {
             Some(Err(why)) => Err(why),
             Some(Ok((stripe, report))) => {
                 pages = stripe.page_count();
-                fragments = self.fragments(&stripe.directory(), report.unflushed_from..report.unflushed_end);
+                fragments = self.fragments(
+                    &stripe.directory(),
+                    report.unflushed_from..report.unflushed_end,
+                );
                 Ok(report)
             }
         };

@@ -34,7 +34,8 @@ pub enum SpanOutcome {
 pub enum SpanState {
     /// Being read: what it holds is not known yet, and nothing is stored.
     Loading,
-    /// In use.
+    /// In use. After a start pages of its directory may be yet to be read: see
+    /// [`StripeStatus::pages_unread`].
     Online,
     /// In use, but some of what it holds only after revalidation: it was away
     /// when things changed, or may be. New objects are not concerned.
@@ -83,8 +84,11 @@ pub struct StripeStatus {
     pub bytes_used: u64,
     /// Directory slots.
     pub entries_total: u64,
-    /// Directory slots in use.
+    /// Directory slots in use, of the pages that have been read.
     pub entries_used: u64,
+    /// Pages of the directory that are yet to be read: as they are asked for,
+    /// the others behind.
+    pub pages_unread: u64,
 }
 
 /// One row of `storage list`.
@@ -106,8 +110,10 @@ pub struct SpanStatus {
     pub bytes_used: u64,
     /// Directory slots.
     pub entries_total: u64,
-    /// Directory slots in use.
+    /// Directory slots in use, of the pages that have been read.
     pub entries_used: u64,
+    /// Pages of the directories that are yet to be read.
+    pub pages_unread: u64,
     /// I/O errors since opening.
     pub errors: u64,
     /// Fragments and pages since opening whose checksum failed.
@@ -133,7 +139,8 @@ pub enum Readiness {
     /// Every stripe is judged and at least one is usable, or no span was
     /// configured and the RAM cache is all there is.
     Ready,
-    /// Some stripes are being read.
+    /// Of some stripes it is not known yet what they hold: ring and log are
+    /// being read. The pages of their directories are not waited for.
     Loading,
     /// Spans are configured and none is usable: nothing is stored, and nothing
     /// found but what the RAM cache holds from before.

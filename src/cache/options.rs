@@ -199,6 +199,9 @@ pub struct CacheOptions {
     /// How long a span may take to answer before that is an I/O error; zero
     /// is for ever (`strata.cache.io_timeout`).
     pub io_timeout: Duration,
+    /// How long a read waits for what a start has not read yet before it is a
+    /// miss (`strata.cache.load_wait`).
+    pub load_wait: Duration,
     /// How objects move between the tiers.
     pub tier: TierOptions,
     /// The sector size to write by, in bytes; 0 asks the device
@@ -228,6 +231,8 @@ pub struct LiveOptions {
     pub max_checksum_errors: u32,
     /// [`CacheOptions::io_timeout`].
     pub io_timeout: Duration,
+    /// [`CacheOptions::load_wait`].
+    pub load_wait: Duration,
     /// [`CacheOptions::tier`].
     pub tier: TierOptions,
 }
@@ -257,6 +262,7 @@ impl CacheOptions {
             max_disk_errors: self.max_disk_errors,
             max_checksum_errors: self.max_checksum_errors,
             io_timeout: self.io_timeout,
+            load_wait: self.load_wait,
             tier: self.tier,
         }
     }
@@ -282,6 +288,7 @@ impl Default for CacheOptions {
             max_disk_errors: 5,
             max_checksum_errors: 100,
             io_timeout: Duration::from_secs(30),
+            load_wait: Duration::from_secs(1),
             tier: TierOptions::default(),
             force_sector_size: 0,
             clear: false,

@@ -15,6 +15,7 @@ mod layout;
 mod mover;
 mod names;
 mod open;
+mod pages;
 mod promote;
 mod share;
 mod slots;
@@ -81,8 +82,8 @@ impl Cache {
     /// Opens the cache over the spans of `options`. A span that can't be used
     /// is left out and reported, it never fails the opening; without spans the
     /// cache is in RAM only, and with spans of which none is usable it holds
-    /// nothing. Blocks while spans are opened; their directories are read
-    /// behind its back.
+    /// nothing. Blocks while spans are opened; what they hold is read behind its
+    /// back.
     #[must_use]
     pub fn open(
         options: CacheOptions,

@@ -3,6 +3,7 @@
 mod drive;
 mod holds;
 mod live;
+mod pages;
 mod passing;
 mod room;
 mod settle;

@@ -1,9 +1,10 @@
 //! A device in memory, for tests: what was written outlives the device.
 
-use super::{Device, DeviceError, DeviceGeometry, Request};
+use super::{Device, DeviceError, DeviceGeometry, Done, Request};
 use crate::base::aligned::AlignedBuf;
 use nix::errno::Errno;
 use parking_lot::Mutex;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,22 @@ pub struct MemDisk {
     fail_reads: AtomicBool,
     fail_writes: AtomicBool,
     hangs: AtomicBool,
+    /// Reads of this length are held, 0 for none.
+    held_length: AtomicU64,
+    held: Mutex<Vec<HeldRead>>,
+}
+
+/// A read that waits to be let go.
+struct HeldRead {
+    offset: u64,
+    buf: AlignedBuf,
+    done: Done<AlignedBuf>,
+}
+
+impl fmt::Debug for HeldRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HeldRead({} at {})", self.buf.len(), self.offset)
+    }
 }
 
 impl MemDisk {
@@ -28,6 +45,8 @@ impl MemDisk {
             fail_reads: AtomicBool::new(false),
             fail_writes: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
+            held_length: AtomicU64::new(0),
+            held: Mutex::default(),
         })
     }
 
@@ -58,6 +77,15 @@ impl MemDisk {
         self.hangs.store(hangs, Ordering::Relaxed);
     }
 
+    fn start_read(&self, read: HeldRead) {
+        let length = u64::try_from(read.buf.len()).unwrap_or(0);
+        if length == self.held_length.load(Ordering::Relaxed) {
+            return self.held.lock().push(read);
+        }
+        let HeldRead { offset, buf, done } = read;
+        done(self.read(offset, buf));
+    }
+
     /// Changes what lies on the disk, as rot or another host would.
     pub fn edit(&self, change: impl FnOnce(&mut [u8])) {
         change(&mut self.bytes.lock());
@@ -82,6 +110,23 @@ impl MemDisk {
         let to = range(offset, data.len()).and_then(|range| bytes.get_mut(range));
         to.ok_or(Errno::ENOSPC)?.copy_from_slice(data);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl MemDisk {
+    /// From now on reads of `length` bytes wait to be let go.
+    pub(crate) fn hold(&self, length: u64) {
+        self.held_length.store(length, Ordering::Relaxed);
+    }
+
+    /// Answers the reads that wait, and lets no other one wait.
+    pub(crate) fn let_go(&self) {
+        self.held_length.store(0, Ordering::Relaxed);
+        let held = std::mem::take(&mut *self.held.lock());
+        for HeldRead { offset, buf, done } in held {
+            done(self.read(offset, buf));
+        }
     }
 }
 
@@ -130,7 +175,9 @@ impl Device for MemDevice {
             return self.unanswered.lock().push(request);
         }
         match request {
-            Request::Read { offset, buf, done } => done(self.disk.read(offset, buf)),
+            Request::Read { offset, buf, done } => {
+                self.disk.start_read(HeldRead { offset, buf, done });
+            }
             Request::Write {
                 offset,
                 bytes,

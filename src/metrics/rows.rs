@@ -43,6 +43,12 @@ metrics! {
     CacheReadActive = "proxy.process.cache.read.active", Gauge;
     /// Cache reads refused because too many waited for the span.
     CacheReadBusy = "proxy.process.cache.read.busy", Counter;
+    /// Cache reads that waited for a directory page which a start had not read yet.
+    CacheReadWaited = "proxy.process.cache.read.waited", Counter;
+    /// Of them, those that it did not come in time for.
+    CacheReadNotLoaded = "proxy.process.cache.read.not_loaded", Counter;
+    /// Directory pages that are yet to be read after a start.
+    CachePagesUnread = "proxy.process.cache.directory.pages_unread", Gauge;
     /// Cache reads that found no usable object.
     CacheReadFailure = "proxy.process.cache.read.failure", Counter;
     /// Cache reads whose bytes failed the checksum or were overtaken by the write cursor.

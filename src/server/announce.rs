@@ -58,7 +58,7 @@ impl Announcement {
         let mut phases = self.life.watch();
         // An error would mean that the server is gone: judged so below.
         drop(phases.wait_for(|phase| *phase > Phase::Starting).await);
-        self.cache.loaded().await;
+        self.cache.judged().await;
         let mut told = false;
         loop {
             let now = (self.judge)();

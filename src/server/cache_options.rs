@@ -51,6 +51,7 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
         max_disk_errors: live.max_disk_errors,
         max_checksum_errors: live.max_checksum_errors,
         io_timeout: live.io_timeout,
+        load_wait: live.load_wait,
         tier: live.tier,
         force_sector_size: number(records.cache_force_sector_size, defaults.force_sector_size),
         clear: false,
@@ -74,6 +75,7 @@ pub(super) fn live_options(records: &Records) -> LiveOptions {
         max_doc_size: number(records.cache_max_doc_size, defaults.max_doc_size),
         max_disk_errors: number(records.cache_max_disk_errors, defaults.max_disk_errors),
         io_timeout: Duration::from_secs(number(records.strata_cache_io_timeout, 30)),
+        load_wait: Duration::from_millis(number(records.strata_cache_load_wait, 1000)),
         max_checksum_errors: number(
             records.strata_cache_max_checksum_errors,
             defaults.max_checksum_errors,

@@ -52,7 +52,7 @@ pub(super) fn serve(mut opened: Opened) -> Result<Running, StartError> {
     let management = management(&mut opened, control, (proxy.clone(), log))?;
     let management = ManagementThread::start(management).map_err(StartError::Thread)?;
     if opened.loaded.records.http_wait_for_cache > 0 {
-        runtime()?.block_on(opened.cache.loaded());
+        runtime()?.block_on(opened.cache.judged());
     }
     let clients = std::mem::take(&mut opened.bound.clients);
     let workers = workers::start(clients, &shared, &life).map_err(StartError::Thread)?;

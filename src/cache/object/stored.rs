@@ -197,11 +197,28 @@ impl Fragments {
         body_len.div_ceil(u64::from(self.bytes).max(1))
     }
 
+    fn keys(&self, body_len: u64) -> impl Iterator<Item = u128> {
+        let id = self.object_id;
+        (0..self.count(body_len)).map(move |index| body_key(id, index))
+    }
+
+    /// Whether it is known of every one if it is there; what is not is asked
+    /// for.
+    pub(in crate::cache) fn are_known(&self, body_len: u64) -> bool {
+        let unknown = self.keys(body_len).filter(|key| !self.stripe.knows(*key));
+        unknown.inspect(|key| self.stripe.ask_for(*key)).count() == 0
+    }
+
+    /// Waits until that is known.
+    pub(in crate::cache) async fn known(&self, body_len: u64) {
+        for key in self.keys(body_len) {
+            self.stripe.known(key).await;
+        }
+    }
+
     /// Whether the directory knows of every one.
     pub(in crate::cache) fn complete(&self, body_len: u64) -> bool {
-        let all = 0..self.count(body_len);
-        let known = |index| self.stripe.may_hold(body_key(self.object_id, index));
-        all.into_iter().all(known)
+        self.keys(body_len).all(|key| self.stripe.may_hold(key))
     }
 }
 

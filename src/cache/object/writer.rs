@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Bytes of complete pieces that may wait in a writer for room on its stripe.
 const WAITING_MAX: u64 = 4 << 20;
+/// Pieces to come whose directory pages are asked for.
+const PAGES_AHEAD: u64 = 4;
 
 /// A store under way. Nothing of it is found by readers before
 /// [`ObjectWriter::commit`]; dropping it abandons the store.
@@ -31,6 +33,8 @@ pub struct ObjectWriter {
     kept: Option<Vec<Bytes>>,
     /// Where complete pieces went, once there are any.
     fragments: Option<Fragments>,
+    /// Names the pieces that go there, should there be any.
+    object_id: u128,
     /// Complete pieces on that stripe.
     appended: u64,
     len: u64,
@@ -41,16 +45,32 @@ impl ObjectWriter {
     pub(in crate::cache) fn new(cache: Arc<Cache>, object: NewObject) -> Self {
         let piece = usize::try_from(cache.fragment_bytes()).unwrap_or(usize::MAX);
         let keeps = cache.ram_takes(object.body_len.unwrap_or(0));
-        Self {
+        let is_short = object
+            .body_len
+            .is_some_and(|length| length <= cache.fragment_bytes().into());
+        let writer = Self {
             gather: Gather::new(piece, object.body_len),
             waiting: VecDeque::new(),
             cache,
             object,
             kept: keeps.then(Vec::new),
             fragments: None,
+            object_id: system_u128(),
             appended: 0,
             len: 0,
             failed: false,
+        };
+        if !is_short {
+            (0..PAGES_AHEAD).for_each(|index| writer.ask_for(index));
+        }
+        writer
+    }
+
+    /// Asks for the directory page of a piece to come: after a start it may be
+    /// yet to be read, and `push` does not wait.
+    fn ask_for(&self, index: u64) {
+        if let Ok(Some(owner)) = self.cache.owner(&self.object.key) {
+            owner.ask_for(body_key(self.object_id, index));
         }
     }
 
@@ -210,7 +230,7 @@ impl ObjectWriter {
             self.fragments = owner.map(|stripe| Fragments {
                 stripe,
                 spare: None,
-                object_id: system_u128(),
+                object_id: self.object_id,
                 bytes: self.cache.fragment_bytes(),
             });
         }
@@ -226,6 +246,7 @@ impl ObjectWriter {
             copy_of: None,
         };
         fragments.stripe.append(&new, WriteCause::Fill)?;
+        self.ask_for(self.appended + PAGES_AHEAD);
         self.appended += 1;
         Ok(())
     }

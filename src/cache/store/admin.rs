@@ -92,7 +92,7 @@ impl Cache {
     pub fn readiness(&self) -> Readiness {
         let mut stripes = self.volume.stripes();
         stripes.retain(|stripe| stripe.is_online());
-        if stripes.iter().any(|stripe| !stripe.is_loaded()) {
+        if stripes.iter().any(|stripe| !stripe.is_judged()) {
             return Readiness::Loading;
         }
         if stripes.is_empty() && !self.options.spans.is_empty() {
@@ -124,13 +124,6 @@ impl Cache {
         !self.options.spans.is_empty() && backend == Backend::Rings
     }
 
-    /// Waits until every stripe is judged: read, or given up.
-    pub async fn loaded(&self) {
-        for stripe in self.volume.stripes() {
-            stripe.loaded().await;
-        }
-    }
-
     /// Sets the gauges of the cache's metrics to what holds now, but for
     /// those that need a directory read: [`Cache::status`] sets them.
     pub fn publish(&self) {
@@ -155,6 +148,9 @@ impl Cache {
         set(Metric::CacheSpanFailing, failing);
         set(Metric::CacheBytesTotal, total);
         set(Metric::CacheBytesUsed, used);
+        let stripes = self.volume.stripes();
+        let unread = stripes.iter().map(|stripe| stripe.pages_unread()).sum();
+        set(Metric::CachePagesUnread, unread);
         self.publish_wear();
     }
 
@@ -269,12 +265,6 @@ impl Cache {
             }
         }
         Ok(())
-    }
-
-    /// Whether every stripe in use has been read.
-    pub(super) fn is_all_loaded(&self) -> bool {
-        let stripes = self.volume.stripes();
-        stripes.iter().all(|stripe| stripe.is_loaded())
     }
 
     /// Counts what devices have not answered for too long.
@@ -412,6 +402,7 @@ fn refused(options: &SpanOptions, why: &str) -> SpanStatus {
         bytes_used: 0,
         entries_total: 0,
         entries_used: 0,
+        pages_unread: 0,
         errors: 0,
         checksum_errors: 0,
         stripes: Vec::new(),

@@ -31,6 +31,7 @@ impl Cache {
     }
 
     async fn keep_row(&self, stripe: &Arc<LiveStripe>, row: &Row) {
+        stripe.known(row.key).await;
         if !stripe.was_read(row.key, row.entry) {
             return;
         }

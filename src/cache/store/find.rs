@@ -18,10 +18,11 @@ impl Cache {
         if let Some(hit) = self.deferred_hit(key) {
             return Ok(hit);
         }
+        self.await_heads(key).await;
         let mut doubtful = None;
         let holders = self.volume.holders(key);
         for stripe in holders.iter() {
-            if !stripe.is_loaded() {
+            if !stripe.knows(key.hash()) {
                 reason = Miss::NotReady;
             } else if stripe.may_hold(key.hash()) {
                 match self.read_stripe(stripe, key).await {
@@ -81,10 +82,11 @@ impl Cache {
             }
             return Err(Miss::Invalidated);
         }
-        if let Some(fragments) = &stored.fragments
-            && !fragments.complete(stored.body_len)
-        {
-            return Err(Miss::Overtaken);
+        if let Some(fragments) = &stored.fragments {
+            self.await_body(fragments, stored.body_len).await?;
+            if !fragments.complete(stored.body_len) {
+                return Err(Miss::Overtaken);
+            }
         }
         if let Some(fragments) = &mut stored.fragments {
             fragments.spare = self.volume.owner(stripe.other_tier(), key);

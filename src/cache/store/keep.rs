@@ -27,7 +27,7 @@ pub(super) struct Gone {
     pub(super) found: bool,
     /// Batches that will say so.
     pub(super) waits: Vec<Written>,
-    /// False while a stripe that may hold the key is still being read.
+    /// False while a stripe does not know yet what it holds of the key.
     pub(super) known_everywhere: bool,
 }
 
@@ -39,7 +39,7 @@ impl Cache {
         }
         self.check_length(object.body_len.unwrap_or(0))?;
         let owner = self.owner(&object.key)?;
-        if owner.is_some() && !self.is_loaded(&object.key) {
+        if owner.is_some() && !self.is_known(&object.key) {
             return Err(NotStored::NotReady);
         }
         match owner.is_some_and(|stripe| stripe.is_stalled()) {
@@ -160,7 +160,7 @@ impl Cache {
         let complete = fragments
             .as_ref()
             .is_none_or(|body| body.complete(old.body_len));
-        (complete && owner.is_loaded()).then_some((owner, fragments))
+        (complete && owner.is_judged()).then_some((owner, fragments))
     }
 
     /// Takes a key out of every tier.
@@ -179,7 +179,7 @@ impl Cache {
             epoch,
             found,
             waits,
-            known_everywhere: self.is_loaded(key),
+            known_everywhere: self.is_known(key),
         }
     }
 
@@ -221,12 +221,6 @@ impl Cache {
         append(stored, target, None, WriteCause::Fill)
     }
 
-    /// Whether every stripe that may hold a key has been read.
-    fn is_loaded(&self, key: &CacheKey) -> bool {
-        let claimants = self.volume.claimants(key);
-        claimants.iter().all(|stripe| stripe.is_loaded())
-    }
-
     /// Gives a head its place in the log and in RAM, in place of every other
     /// copy. The key's slot is held.
     fn place(
@@ -241,6 +235,12 @@ impl Cache {
         }
         self.deferred.remove(hash);
         let claimants = self.volume.claimants(&stored.key);
+        if !self.is_known(&stored.key) {
+            // A span has come since: what it holds of the key could not be freed.
+            self.ram.remove(hash);
+            claimants.iter().for_each(|stripe| drop(stripe.free(hash)));
+            return Err(NotStored::NotReady);
+        }
         let mut others = claimants
             .iter()
             .filter(|other| !Arc::ptr_eq(other, &target));

@@ -275,6 +275,7 @@ async fn walk_on(
                 return (Some(WalkAt { stripe, bucket }), bytes);
             }
             buckets += 1;
+            stripe.bucket_known(bucket).await;
             for walked in stripe.walk(bucket) {
                 if walked.place.entry.is_head() || !walk.heads_only {
                     bytes += u64::from(walked.place.length);

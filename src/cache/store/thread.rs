@@ -54,8 +54,8 @@ struct Unfinished {
     epoch: u64,
     /// Whether the state directory holds it, until it is finished.
     durable: bool,
-    /// Batches to wait for; `None` until every stripe has been read and
-    /// searched for what is dead.
+    /// Batches to wait for; `None` until every stripe knows what it holds of the
+    /// key, and has been searched for what is dead.
     waits: Option<Vec<Written>>,
 }
 
@@ -133,7 +133,7 @@ impl CacheThread {
         wait.await.unwrap_or(Err(PurgeError::Closed))
     }
 
-    /// Frees what a key had before `epoch`, once every stripe has been read.
+    /// Frees what a key had before `epoch`, once every stripe knows what it holds of it.
     pub(super) fn free_later(&self, key: u128, epoch: u64) {
         self.send(Job::FreeLater { key, epoch });
     }
@@ -295,12 +295,10 @@ impl Work {
 
     /// Forgets the rules whose free rows are written.
     fn finish(&mut self, cache: &Cache) {
-        if cache.is_all_loaded() {
-            for unfinished in &mut self.unfinished {
-                if unfinished.waits.is_none() {
-                    let dead = cache.free_dead(unfinished.key, unfinished.epoch);
-                    unfinished.waits = Some(self.waiting.block_on(dead));
-                }
+        for unfinished in &mut self.unfinished {
+            if unfinished.waits.is_none() && cache.is_known_everywhere(unfinished.key) {
+                let dead = cache.free_dead(unfinished.key, unfinished.epoch);
+                unfinished.waits = Some(self.waiting.block_on(dead));
             }
         }
         let state = &self.state;

@@ -1,19 +1,20 @@
 //! What a stripe's directory says it holds, without a look at the device.
 
-use super::live::LiveStripe;
+use super::live::{Core, LiveStripe};
 use crate::cache::format::dir_entry::DirEntry;
 
 impl LiveStripe {
-    /// Whether the directory has an entry that may be the key's.
+    /// Whether the directory has an entry that may be the key's, or it is not
+    /// known what it has.
     pub(in crate::cache) fn may_hold(&self, key: u128) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| !core.directory.lookup(key).is_empty())
+        let found = |core: &Core| !core.directory.lookup(key).is_empty();
+        !self.knows(key) || self.core.get().is_some_and(found)
     }
 
-    /// Whether the directory has such an entry that is in no doubt.
+    /// As [`Self::may_hold`], of entries that are in no doubt.
     pub(in crate::cache) fn may_hold_sure(&self, key: u128) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| core.directory.lookup(key).any(|place| !place.suspect))
+        let found = |core: &Core| core.directory.lookup(key).any(|place| !place.suspect);
+        !self.knows(key) || self.core.get().is_some_and(found)
     }
 
     /// Whether this very entry is there and its fragment is on the device.

@@ -202,11 +202,6 @@ impl LiveStripe {
         self.span.uuid
     }
 
-    /// Whether it has been read, so that what it holds is known.
-    pub(in crate::cache) fn is_loaded(&self) -> bool {
-        self.core.get().is_some()
-    }
-
     /// For placement.
     pub(in crate::cache) fn candidate(&self) -> Candidate {
         Candidate {
@@ -235,7 +230,8 @@ impl LiveStripe {
         self.offset + place.offset
     }
 
-    /// The first fragment of the key that `accept` takes, read and verified.
+    /// The first fragment of the key that `accept` takes, read and verified;
+    /// waits for the key's page.
     ///
     /// # Errors
     /// Why there is none; a damaged one is freed.
@@ -244,7 +240,9 @@ impl LiveStripe {
         key: u128,
         accept: impl Fn(Located) -> Option<T>,
     ) -> Result<T, Miss> {
-        let core = self.core.get().ok_or(Miss::NotReady)?;
+        self.known(key).await;
+        let known = self.core.get().filter(|core| core.directory.knows(key));
+        let core = known.ok_or(Miss::NotReady)?;
         for place in core.directory.lookup(key) {
             let bytes = self.read(core, &place).await?;
             match core.directory.verify(&place, key, &bytes) {
@@ -367,6 +365,7 @@ impl LiveStripe {
             bytes_used: self.log_used(),
             entries_total: census.map_or(0, |census| census.slots),
             entries_used: census.map_or(0, |census| census.valid),
+            pages_unread: self.pages_unread(),
         }
     }
 

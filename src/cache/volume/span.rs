@@ -286,6 +286,7 @@ impl LiveSpan {
             bytes_used: sum(|stripe| stripe.bytes_used),
             entries_total: sum(|stripe| stripe.entries_total),
             entries_used: sum(|stripe| stripe.entries_used),
+            pages_unread: sum(|stripe| stripe.pages_unread),
             errors: self.errors(),
             checksum_errors: self.damages(),
             stripes,

@@ -4,7 +4,7 @@ use super::live::{Core, LiveStripe};
 use crate::base::aligned::AlignedBuf;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::stripe::{
-    Geometry, NotRecovered, PageCount, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
+    Geometry, NotRecovered, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
     StripeIdentity, StripeOptions,
 };
 use crate::device::{DeviceError, read_blocking};
@@ -52,19 +52,6 @@ impl LiveStripe {
         }
     }
 
-    /// Waits until the stripe has been read, or given up.
-    pub(in crate::cache) async fn loaded(&self) {
-        loop {
-            let moved = self.moved.notified();
-            tokio::pin!(moved);
-            moved.as_mut().enable();
-            if self.is_loaded() || !self.is_online() {
-                return;
-            }
-            moved.await;
-        }
-    }
-
     fn format(self: &Arc<Self>, seed: &StripeSeed) {
         let geometry = Geometry::new(seed.slot.length, seed.average_object_bytes, seed.block);
         match geometry {
@@ -77,30 +64,25 @@ impl LiveStripe {
 
     fn recover(self: &Arc<Self>, seed: &StripeSeed) {
         match self.read_back(seed) {
-            Ok((mut stripe, report)) => {
-                stripe.read_all(|offset, length| self.read_pages(offset, length));
-                let pages = stripe.page_count();
-                self.log_read(&report, pages);
+            Ok((stripe, report)) => {
+                self.log_read(&report);
                 if report.dead {
                     self.log_dead();
                 }
-                if pages.bad > 0 {
-                    // One block of the page table may have cost them all.
-                    self.note_damage();
-                }
                 self.install(stripe, report.unflushed_from..report.unflushed_end);
+                if let Some(core) = self.core.get() {
+                    self.read_pages(core);
+                }
             }
             Err(error) => self.give_up(&error.to_string()),
         }
     }
 
-    fn log_read(&self, report: &RecoveryReport, pages: PageCount) {
+    fn log_read(&self, report: &RecoveryReport) {
         tracing::info!(
             path = %self.path().display(),
             clean = report.clean,
             suspect = report.suspect,
-            pages = pages.read,
-            bad_pages = pages.bad,
             ring_blocks = report.ring_blocks,
             batches_walked = report.batches_walked,
             rows = report.rows,
@@ -139,13 +121,8 @@ impl LiveStripe {
         Ok(recovery.finish()?)
     }
 
-    fn read_pages(&self, offset: u64, length: u64) -> Option<AlignedBuf> {
-        let length = usize::try_from(length).unwrap_or(0);
-        self.read_at(offset, length).ok()
-    }
-
     /// The bytes at an offset from the stripe's start; a failure is counted.
-    fn read_at(&self, offset: u64, length: usize) -> Result<AlignedBuf, DeviceError> {
+    pub(super) fn read_at(&self, offset: u64, length: usize) -> Result<AlignedBuf, DeviceError> {
         let device = self.span.device().ok_or(DeviceError::Closed);
         let read = device.and_then(|device| read_blocking(&*device, self.offset + offset, length));
         read.inspect_err(|error| {
@@ -172,7 +149,7 @@ impl LiveStripe {
     }
 
     /// Takes the span out of use: one of its stripes can't be.
-    fn give_up(&self, why: &str) {
+    pub(super) fn give_up(&self, why: &str) {
         tracing::error!(path = %self.path().display(), why, "stripe can't be used: span offline");
         self.span.go_offline();
         self.moved.notify_waiters();

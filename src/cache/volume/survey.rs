@@ -38,7 +38,7 @@ impl LiveStripe {
         }
     }
 
-    /// How much it holds; reads the directory. Nothing before it has been read.
+    /// How much it holds by the pages that have been read; reads the directory.
     pub(in crate::cache) fn holding(&self) -> Holding {
         let census = self.core.get().map(|core| core.directory.census());
         census.map_or_else(Holding::default, |census| Holding {

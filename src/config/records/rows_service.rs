@@ -65,6 +65,8 @@ ssl_session_cache: int = 2, "proxy.config.ssl.session_cache", between(0, 2), Res
 stop_shutdown_timeout: int = 10, "proxy.config.stop.shutdown_timeout", SECONDS, Reload, Global, Honoured;
 /// Seconds after which a read or write of a span that is not answered is an I/O error; 0 is for ever.
 strata_cache_io_timeout: int = 30, "proxy.config.strata.cache.io_timeout", between(0, 3600), Reload, Global, Honoured;
+/// Milliseconds that a request waits for the page of the directory that a start has not read yet before it goes to the origin; 0 never waits.
+strata_cache_load_wait: int = 1000, "proxy.config.strata.cache.load_wait", between(0, 60_000), Reload, Global, Honoured;
 /// Fragments and directory pages with a wrong checksum at which a span goes offline.
 strata_cache_max_checksum_errors: int = 100, "proxy.config.strata.cache.max_checksum_errors", between(1, 1_000_000), Reload, Global, Honoured;
 /// Reads of a span that one event thread has under way at a time, by io_uring.

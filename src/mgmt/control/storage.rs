@@ -45,6 +45,7 @@ fn row(span: &SpanStatus) -> Value {
         "bytes_total": span.bytes_total,
         "entries_used": span.entries_used,
         "entries_total": span.entries_total,
+        "pages_unread": span.pages_unread,
         "errors": span.errors,
         "checksum_errors": span.checksum_errors,
         "stripes": stripes,
@@ -60,6 +61,7 @@ fn stripe_row(stripe: &StripeStatus) -> Value {
         "bytes_total": stripe.bytes_total,
         "entries_used": stripe.entries_used,
         "entries_total": stripe.entries_total,
+        "pages_unread": stripe.pages_unread,
     })
 }
 

@@ -6,6 +6,7 @@ mod evacuation;
 mod faults;
 mod files;
 mod image;
+mod loading;
 mod machine;
 mod placement;
 mod tiers;
