@@ -202,6 +202,12 @@ pub struct CacheOptions {
     /// How long a read waits for what a start has not read yet before it is a
     /// miss (`strata.cache.load_wait`).
     pub load_wait: Duration,
+    /// Time between two saves of what is hot in RAM; zero saves nothing
+    /// (`strata.ram_cache.save_interval`).
+    pub save_every: Duration,
+    /// Bytes a second that a start reads ahead of what was hot in RAM; 0 reads
+    /// nothing (`strata.ram_cache.warm_rate`).
+    pub warm_rate: u64,
     /// How objects move between the tiers.
     pub tier: TierOptions,
     /// The sector size to write by, in bytes; 0 asks the device
@@ -233,6 +239,10 @@ pub struct LiveOptions {
     pub io_timeout: Duration,
     /// [`CacheOptions::load_wait`].
     pub load_wait: Duration,
+    /// [`CacheOptions::save_every`].
+    pub save_every: Duration,
+    /// [`CacheOptions::warm_rate`].
+    pub warm_rate: u64,
     /// [`CacheOptions::tier`].
     pub tier: TierOptions,
 }
@@ -263,6 +273,8 @@ impl CacheOptions {
             max_checksum_errors: self.max_checksum_errors,
             io_timeout: self.io_timeout,
             load_wait: self.load_wait,
+            save_every: self.save_every,
+            warm_rate: self.warm_rate,
             tier: self.tier,
         }
     }
@@ -289,6 +301,8 @@ impl Default for CacheOptions {
             max_checksum_errors: 100,
             io_timeout: Duration::from_secs(30),
             load_wait: Duration::from_secs(1),
+            save_every: Duration::from_secs(300),
+            warm_rate: 32 * MIB,
             tier: TierOptions::default(),
             force_sector_size: 0,
             clear: false,

@@ -21,6 +21,7 @@ mod share;
 mod slots;
 mod survey;
 mod thread;
+mod warm;
 
 pub use admin::{SpanCommandError, init_span};
 pub(super) use counters::Counters;
@@ -47,6 +48,7 @@ use slots::Slots;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use thread::CacheThread;
+use warm::Warmer;
 
 /// The cache: RAM above the fast tier above the capacity tier. Shared by all
 /// threads.
@@ -68,6 +70,7 @@ pub struct Cache {
     hosting: ArcSwap<Hosting>,
     deferred: DeferredHeads,
     mover: Mover,
+    warmer: Warmer,
 }
 
 impl fmt::Debug for Cache {
@@ -219,6 +222,8 @@ impl Cache {
     /// Stops cleanly: everything stored is on the devices on return, and
     /// later stores are refused.
     pub async fn shutdown(&self) {
+        self.warmer.stop();
+        self.save_hot_keys();
         self.mover.stop();
         self.mover.settled().await;
         self.sync().await;

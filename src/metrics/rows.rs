@@ -37,6 +37,12 @@ metrics! {
     CacheRamCacheHits = "proxy.process.cache.ram_cache.hits", Counter;
     /// RAM cache lookups that did not find the object.
     CacheRamCacheMisses = "proxy.process.cache.ram_cache.misses", Counter;
+    /// Names of hot objects in the RAM cache that were written down last.
+    CacheRamCacheSaved = "proxy.process.cache.ram_cache.saved", Gauge;
+    /// Objects that were read ahead into the RAM cache after a start.
+    CacheRamCacheWarmed = "proxy.process.cache.ram_cache.warmed", Counter;
+    /// Bytes of their bodies.
+    CacheRamCacheWarmedBytes = "proxy.process.cache.ram_cache.warmed_bytes", Counter;
     /// Bytes the RAM cache may hold.
     CacheRamCacheTotalBytes = "proxy.process.cache.ram_cache.total_bytes", Gauge;
     /// Cache reads that are going on now.

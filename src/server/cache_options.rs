@@ -52,6 +52,8 @@ pub(super) fn cache_options(source: &Source, loaded: &Loaded, state_dir: PathBuf
         max_checksum_errors: live.max_checksum_errors,
         io_timeout: live.io_timeout,
         load_wait: live.load_wait,
+        save_every: live.save_every,
+        warm_rate: live.warm_rate,
         tier: live.tier,
         force_sector_size: number(records.cache_force_sector_size, defaults.force_sector_size),
         clear: false,
@@ -76,6 +78,8 @@ pub(super) fn live_options(records: &Records) -> LiveOptions {
         max_disk_errors: number(records.cache_max_disk_errors, defaults.max_disk_errors),
         io_timeout: Duration::from_secs(number(records.strata_cache_io_timeout, 30)),
         load_wait: Duration::from_millis(number(records.strata_cache_load_wait, 1000)),
+        save_every: Duration::from_secs(number(records.strata_ram_cache_save_interval, 300)),
+        warm_rate: number(records.strata_ram_cache_warm_rate, defaults.warm_rate),
         max_checksum_errors: number(
             records.strata_cache_max_checksum_errors,
             defaults.max_checksum_errors,

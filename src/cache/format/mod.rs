@@ -9,6 +9,7 @@ pub mod batch;
 pub mod dir_entry;
 pub mod directory_page;
 pub mod fragment;
+pub mod hot_keys;
 pub mod object;
 pub mod ring;
 pub mod span_header;

@@ -101,6 +101,27 @@ impl<V: RamValue> RamCache<V> {
         self.shard(key).lock().remove(key)
     }
 
+    /// Has the next value under `key` count as one that was held before.
+    pub fn remember(&self, key: u128) {
+        if let Some(seen) = &self.seen {
+            seen.lock().saw(key);
+        }
+        self.shard(key).lock().remember(key);
+    }
+
+    /// What `name` makes of the hottest values, at most `limit` of them, hottest
+    /// first.
+    pub fn hottest<T>(&self, limit: usize, name: impl Fn(&V) -> T) -> Vec<T> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            found.extend(shard.heat().map(|(heat, value)| (heat, name(value))));
+        }
+        found.sort_by_key(|(heat, _)| std::cmp::Reverse(*heat));
+        found.truncate(limit);
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+
     /// Takes out every value that `keep` does not want.
     pub fn retain(&self, keep: impl Fn(&V) -> bool) {
         for shard in &self.shards {
@@ -232,6 +253,23 @@ mod tests {
         let ram = cache(0, 1);
         assert_eq!(ram.insert(1 << 70, Body(10)), Admission::FirstSight);
         assert_eq!(ram.insert(1 << 70, Body(10)), Admission::Admitted);
+    }
+
+    #[test]
+    fn what_was_read_is_hotter_and_what_is_remembered_is_admitted_at_first_sight() {
+        let ram = cache(0, 1);
+        for key in 1..=20 {
+            ram.remember(key);
+            assert_eq!(
+                ram.insert(key, Body(10 * u64::try_from(key).unwrap())),
+                Admission::Admitted
+            );
+        }
+        for key in [7, 7, 3] {
+            assert!(ram.read(key).is_some());
+        }
+        assert_eq!(ram.hottest(2, |body| body.0), [70, 30]);
+        assert_eq!(ram.hottest(100, |body| body.0).len(), 20);
     }
 
     #[test]

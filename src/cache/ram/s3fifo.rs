@@ -111,6 +111,23 @@ impl<V> S3Fifo<V> {
         true
     }
 
+    /// Has the next value under `key` count as one that came back.
+    pub(super) fn remember(&mut self, key: u128) {
+        let limit = self.len().max(MIN_GHOSTS);
+        self.ghosts.add(key, limit);
+    }
+
+    /// Every value, and how hot it is: those of the main queue were chosen.
+    pub(super) fn heat(&self) -> impl Iterator<Item = (u8, &V)> {
+        self.nodes.iter().map(|node| {
+            let chosen = match node.queue {
+                Queue::Small => 0,
+                Queue::Main => MAX_READS,
+            };
+            (node.reads + chosen, &node.value)
+        })
+    }
+
     /// Takes out what `key` holds.
     pub(super) fn remove(&mut self, key: u128) -> Option<V> {
         self.take(key).map(|node| node.value)

@@ -124,7 +124,7 @@ impl Cache {
 }
 
 /// The object of a head, if the head says its key.
-fn of_head(stripe: &Arc<LiveStripe>, located: Located) -> Option<Stored> {
+pub(super) fn of_head(stripe: &Arc<LiveStripe>, located: Located) -> Option<Stored> {
     let content = ObjectContent::decode(&located.fragment.meta).ok()?;
     Stored::from_fragment(located, &CacheKey::of_text(content.key), stripe)
 }

@@ -7,6 +7,7 @@ use super::mover::Mover;
 use super::share::{self, Shares};
 use super::slots::Slots;
 use super::thread::{self, CacheThread};
+use super::warm::Warmer;
 use super::{Cache, State};
 use crate::base::clock::Clock;
 use crate::base::size::MIB;
@@ -22,6 +23,7 @@ use crate::device::{Backend, Choice, OpenRequest, OpenedDevice, choose};
 use crate::metrics::Registry;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The RAM cache's size when nobody sets it and there is no directory to
@@ -141,6 +143,7 @@ pub(super) fn open_over(
         thread: CacheThread::start(me.clone(), state.clone(), &unfinished),
         deferred: DeferredHeads::default(),
         mover: Mover::start(me.clone()),
+        warmer: Warmer::over(warm_dir(&options)),
         spans: Mutex::new(entries),
         counters,
         volume,
@@ -151,8 +154,15 @@ pub(super) fn open_over(
         live: ArcSwap::from_pointee(live_options),
         options,
     });
+    cache.warmer.begin(Arc::downgrade(&cache));
     cache.publish();
     (cache, reports)
+}
+
+/// Where it is written down what is hot: nowhere without spans to read it from.
+fn warm_dir(options: &CacheOptions) -> Option<&Path> {
+    let dir = options.state_dir.as_deref();
+    dir.filter(|_| !options.spans.is_empty())
 }
 
 /// What was cleared; everything, if that can't be read any more.

@@ -73,6 +73,10 @@ strata_cache_max_checksum_errors: int = 100, "proxy.config.strata.cache.max_chec
 strata_disk_read_depth: int = 64, "proxy.config.strata.disk.read_depth", between(1, 1024), Restart, Global, Honoured;
 /// Reads of a span that may wait beside them, or for a thread of the pool; beyond, a read is a miss.
 strata_disk_read_queue: int = 1024, "proxy.config.strata.disk.read_queue", between(0, 1_000_000), Restart, Global, Honoured;
+/// Seconds between two saves of the names of what is hottest in the RAM cache; it is saved at a stop too; 0 never saves.
+strata_ram_cache_save_interval: int = 300, "proxy.config.strata.ram_cache.save_interval", between(0, 86_400), Reload, Global, Honoured;
+/// Bytes a second that a start reads ahead of what was hottest in the RAM cache; 0 reads nothing ahead.
+strata_ram_cache_warm_rate: int = 33_554_432, "proxy.config.strata.ram_cache.warm_rate", at_least(0), Reload, Global, Honoured;
 /// A host's regular expression: `anchored` must match the whole host, `search` any part of it, as in ATS.
 strata_remap_host_regex: text = "anchored", "proxy.config.strata.remap.host_regex", one_of(&["anchored", "search"]), Reload, Global, Honoured;
 /// A rule's path: `segment` ends at a `/`, `byte` matches any longer path, as in ATS.

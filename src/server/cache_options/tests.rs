@@ -212,6 +212,32 @@ fn a_reload_says_how_long_a_device_may_be_silent() {
     }
 }
 
+#[test]
+fn a_reload_says_how_long_a_read_waits_for_a_page_of_the_directory() {
+    let site = Site::new("span 64M\n");
+    for (value, millis) in [(0, 0), (70, 70)] {
+        let record = format!("CONFIG proxy.config.strata.cache.load_wait INT {value}\n");
+        let (_, loaded) = site.load(&record);
+        let wait = live_options(&loaded.records).load_wait;
+        assert_eq!(wait, Duration::from_millis(millis));
+    }
+}
+
+#[tokio::test]
+async fn what_was_hot_in_ram_is_saved_and_read_ahead_as_the_records_say() {
+    const NO_SAVE: &str = "CONFIG proxy.config.strata.ram_cache.save_interval INT 0\n";
+    const NO_WARMTH: &str = "CONFIG proxy.config.strata.ram_cache.warm_rate INT 0\n";
+    for (before, after, is_warm) in [("", "", true), (NO_SAVE, "", false), ("", NO_WARMTH, false)] {
+        let (site, cache, _) = opened(before).await;
+        store(&cache, 1, 1000).unwrap();
+        cache.shutdown().await;
+        drop(cache);
+        let (cache, _) = site.open(after).await;
+        cache.warmed().await;
+        assert_eq!(cache.read_ram(&key(1)).is_some(), is_warm);
+    }
+}
+
 /// Stores 8 MiB as fast as can be; whether any of it had to wait too long.
 fn is_refused(cache: &Arc<Cache>) -> bool {
     (0..128).any(|n| store(cache, n, 65_536) == Err(NotStored::Backlog))

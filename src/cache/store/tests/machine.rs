@@ -22,6 +22,8 @@ pub(super) struct Machine {
     pub(super) hosting: Hosting,
     /// Of long bodies, bytes.
     pub(super) fragment_bytes: u32,
+    /// Bytes a second to read ahead.
+    pub(super) warm_rate: u64,
 }
 
 /// A cache on a machine.
@@ -49,6 +51,7 @@ impl Machine {
             shares: Vec::new(),
             hosting: Hosting::default(),
             fragment_bytes: CacheOptions::default().target_fragment_size,
+            warm_rate: 1 << 30,
         }
     }
 
@@ -72,6 +75,7 @@ impl Machine {
             target_fragment_size: self.fragment_bytes,
             state_dir: Some(self.state.path().to_owned()),
             ram: self.ram,
+            warm_rate: self.warm_rate,
             ..CacheOptions::default()
         };
         let devices = (0..).zip(&self.disks).map(|(n, (_, disk))| {

@@ -11,6 +11,7 @@ mod machine;
 mod placement;
 mod tiers;
 mod volumes;
+mod warm;
 
 use super::*;
 use crate::base::clock::ManualClock;
