@@ -20,6 +20,7 @@ mod restart;
 mod seed;
 mod site;
 mod slow;
+mod spans;
 mod tiers;
 
 #[expect(dead_code, reason = "the tests of devices use the rest of it")]
