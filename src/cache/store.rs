@@ -129,7 +129,7 @@ impl Cache {
                 self.counters.read(hit);
                 self.note_read(hit);
             }
-            Err(_) => self.counters.add(Metric::CacheReadFailure, 1),
+            Err(_) => self.counters.read_nothing(self.volume_of(key)),
         }
         found
     }
@@ -159,7 +159,7 @@ impl Cache {
     /// Why it can't be stored, as far as that is known before its body.
     pub fn writer(self: &Arc<Self>, object: NewObject) -> Result<ObjectWriter, NotStored> {
         self.check_new(&object)
-            .inspect_err(|no| self.counters.write(Err(*no)))?;
+            .inspect_err(|no| self.count_write(&object.key, Err(*no)))?;
         self.counters.add(Metric::CacheWriteActive, 1);
         Ok(ObjectWriter::new(Arc::clone(self), object))
     }
@@ -257,6 +257,12 @@ impl Cache {
         !without.any(|volume| u32::from(volume.number) == stripe.volume)
     }
 
+    /// The volume that fills of `key` go to, where volumes are counted.
+    fn volume_of(&self, key: &CacheKey) -> Option<u32> {
+        let owner = self.counters.has_volumes().then(|| self.fill_owner(key));
+        owner.flatten().map(|stripe| stripe.volume)
+    }
+
     /// The stripe that an object under `key` is stored on; `None` where there
     /// is only RAM.
     pub(super) fn owner(&self, key: &CacheKey) -> Result<Option<Arc<LiveStripe>>, NotStored> {
@@ -278,8 +284,8 @@ impl Cache {
         self.volume.owner(SpanTier::Capacity, key).or(fast)
     }
 
-    pub(super) fn count_write(&self, outcome: Result<(), NotStored>) {
-        self.counters.write(outcome);
+    pub(super) fn count_write(&self, key: &CacheKey, outcome: Result<(), NotStored>) {
+        self.counters.write(self.volume_of(key), outcome);
     }
 
     pub(super) fn writer_ended(&self) {

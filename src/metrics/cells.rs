@@ -1,6 +1,7 @@
 //! The cells that threads add to, and the registry that sums them.
 
 use super::rows::{METRICS, Metric};
+use super::volume::VolumeCells;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +46,7 @@ impl Cells {
 pub struct Registry {
     threads: Mutex<Vec<Arc<Cells>>>,
     zeroed: Mutex<Vec<(Metric, u64)>>,
+    volumes: Mutex<Vec<Arc<VolumeCells>>>,
 }
 
 impl Registry {
@@ -60,6 +62,23 @@ impl Registry {
         let cells = Arc::new(Cells::new());
         self.threads.lock().push(Arc::clone(&cells));
         cells
+    }
+
+    /// The cells of a volume, made when it is asked for first.
+    #[must_use]
+    pub fn volume(&self, number: u32) -> Arc<VolumeCells> {
+        let mut volumes = self.volumes.lock();
+        let at = volumes.binary_search_by_key(&number, |cells| cells.number());
+        let at = at.unwrap_or_else(|at| {
+            volumes.insert(at, Arc::new(VolumeCells::new(number)));
+            at
+        });
+        Arc::clone(&volumes[at])
+    }
+
+    /// The cells of every volume, by number.
+    pub(super) fn volumes(&self) -> Vec<Arc<VolumeCells>> {
+        self.volumes.lock().clone()
     }
 
     /// The sum over all threads, less what an operator zeroed.

@@ -4,6 +4,7 @@ use super::cells::{Cells, Registry};
 use super::derived::{DERIVED, HIT_RATIO_HELP, TIER_SERIES};
 use super::rows::{METRICS, Metric};
 use super::table::{MetricKind, exported};
+use super::volume::VolumeSum;
 use crate::base::clock::MonoTime;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -53,9 +54,9 @@ impl fmt::Display for Value {
 
 /// A metric at the time of a scrape.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct Shown<'a> {
     /// The dotted name.
-    pub name: &'static str,
+    pub name: &'a str,
     /// How it moves.
     pub kind: MetricKind,
     /// What it counts.
@@ -70,6 +71,7 @@ pub struct Scrape {
     sums: Vec<u64>,
     deltas: Vec<u64>,
     elapsed: Duration,
+    volumes: Vec<VolumeSum>,
 }
 
 impl Scrape {
@@ -91,25 +93,27 @@ impl Scrape {
         self.elapsed
     }
 
-    /// Every metric, counted and derived; each group sorted by name.
-    pub fn all(&self) -> impl Iterator<Item = Shown> {
+    /// Every metric, counted, derived and by volume; each group sorted by name.
+    pub fn all(&self) -> impl Iterator<Item = Shown<'_>> {
         let counted = METRICS.iter().zip(&self.sums).map(|(spec, sum)| Shown {
             name: spec.name,
             kind: spec.kind,
             help: spec.help,
             value: Value::Int(*sum),
         });
-        counted.chain(DERIVED.iter().map(|spec| Shown {
+        let derived = DERIVED.iter().map(|spec| Shown {
             name: spec.name,
             kind: spec.kind,
             help: spec.help,
             value: (spec.value)(self),
-        }))
+        });
+        let volumes = self.volumes.iter().map(VolumeSum::shown);
+        counted.chain(derived).chain(volumes)
     }
 
     /// The series that have a label, under the names that `/metrics` gives
     /// them.
-    pub fn labelled(&self) -> impl Iterator<Item = Shown> {
+    pub fn labelled(&self) -> impl Iterator<Item = Shown<'_>> {
         TIER_SERIES.iter().map(|series| Shown {
             name: series.name,
             kind: MetricKind::Gauge,
@@ -129,7 +133,9 @@ impl Scrape {
         let found = derived.find(|spec| spec.name == name || exported(spec.name) == name);
         let value = found.map(|spec| (spec.value)(self));
         let mut labelled = self.labelled();
-        value.or_else(|| Some(labelled.find(|shown| shown.name == name)?.value))
+        let value = value.or_else(|| Some(labelled.find(|shown| shown.name == name)?.value));
+        let mut volumes = self.volumes.iter();
+        value.or_else(|| Some(volumes.find(|sum| sum.is_called(name))?.shown().value))
     }
 }
 
@@ -208,10 +214,12 @@ impl Collector {
         let samples = self.samples.lock();
         let raw = self.registry.raw_sums();
         let (deltas, elapsed) = window(&samples, &raw, now);
+        let volumes = self.registry.volumes();
         Scrape {
             sums: shown_sums(&self.registry),
             deltas,
             elapsed,
+            volumes: volumes.iter().flat_map(|cells| cells.sums()).collect(),
         }
     }
 }

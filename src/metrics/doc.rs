@@ -3,6 +3,7 @@
 use super::derived::DERIVED;
 use super::rows::METRICS;
 use super::table::MetricKind;
+use super::volume::VOLUME_METRICS;
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -25,6 +26,11 @@ pub fn markdown() -> String {
     page.push('\n');
     let derived = DERIVED.iter().map(|row| (row.name, row.kind, row.help));
     table(&mut page, "Computed when read", derived);
+    page.push('\n');
+    let names = VOLUME_METRICS.map(|row| format!("proxy.process.cache.volume_N.{}", row.name));
+    let rows = names.iter().zip(&VOLUME_METRICS);
+    let rows = rows.map(|(name, row)| (name.as_str(), row.kind, row.help));
+    table(&mut page, "Of each volume N, where there are volumes", rows);
     page
 }
 

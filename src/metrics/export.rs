@@ -23,9 +23,9 @@ pub fn prometheus(scrape: &Scrape) -> String {
     sorted(&recorder.handle().render())
 }
 
-fn record(recorder: &PrometheusRecorder, shown: &Shown) {
-    let name = KeyName::from_const_str(shown.name);
-    let key = Key::from_static_name(shown.name);
+fn record(recorder: &PrometheusRecorder, shown: &Shown<'_>) {
+    let name = KeyName::from(shown.name.to_owned());
+    let key = Key::from_name(shown.name.to_owned());
     match (shown.kind, shown.value) {
         (MetricKind::Counter, Value::Int(n)) => {
             recorder.describe_counter(name, None, shown.help.into());

@@ -12,6 +12,7 @@ mod held;
 mod http;
 mod rows;
 mod table;
+mod volume;
 
 pub use cells::{Cells, Registry};
 pub use collect::{Collector, Scrape, Shown, Value, WINDOW};
@@ -19,3 +20,4 @@ pub use derived::{DERIVED, DerivedSpec};
 pub use held::Held;
 pub use rows::{METRICS, Metric};
 pub use table::{MetricKind, MetricSpec, exported};
+pub use volume::{VOLUME_METRICS, VolumeCells, VolumeMetric, VolumeSpec};

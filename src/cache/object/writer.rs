@@ -138,7 +138,7 @@ impl ObjectWriter {
             return Err(NotStored::Aborted);
         }
         let outcome = self.finish();
-        self.cache.count_write(outcome);
+        self.cache.count_write(&self.object.key, outcome);
         if outcome.is_ok() {
             // Nothing is left to be given back when the writer goes.
             self.appended = 0;
@@ -197,7 +197,7 @@ impl ObjectWriter {
 
     fn fail(&mut self, no: NotStored) {
         self.failed = true;
-        self.cache.count_write(Err(no));
+        self.cache.count_write(&self.object.key, Err(no));
     }
 
     /// Bytes of the last piece, and what tells it from the head.

@@ -12,6 +12,7 @@ use crate::cache::tier::SpanTier;
 use crate::cache::volume::LiveSpan;
 use crate::device::{Backend, choose};
 use crate::metrics::Metric;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -151,7 +152,18 @@ impl Cache {
         let stripes = self.volume.stripes();
         let unread = stripes.iter().map(|stripe| stripe.pages_unread()).sum();
         set(Metric::CachePagesUnread, unread);
+        self.publish_volumes();
         self.publish_wear();
+    }
+
+    fn publish_volumes(&self) {
+        let mut volumes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for stripe in self.volume.stripes() {
+            let (total, used) = volumes.entry(stripe.volume).or_default();
+            *total += stripe.log_bytes();
+            *used += stripe.log_used();
+        }
+        self.counters.set_volumes(&volumes);
     }
 
     /// The gauges of what is written to the fast tier: of the span that has

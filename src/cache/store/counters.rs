@@ -2,7 +2,8 @@
 
 use crate::cache::object::{Hit, NotStored, ObjectKind};
 use crate::cache::tier::Tier;
-use crate::metrics::{Cells, Metric, Registry};
+use crate::metrics::{Cells, Metric, Registry, VolumeCells, VolumeMetric};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,13 +21,48 @@ thread_local! {
 pub(in crate::cache) struct Counters {
     sets: Box<[Arc<Cells>]>,
     gauges: Arc<Cells>,
+    /// Of each volume, by number; none where there are no volumes.
+    volumes: Vec<Arc<VolumeCells>>,
 }
 
 impl Counters {
-    pub(in crate::cache) fn new(registry: &Registry) -> Self {
+    /// Counters of all, and of the volumes of these numbers.
+    pub(in crate::cache) fn new(registry: &Registry, volumes: &BTreeSet<u32>) -> Self {
         Self {
             sets: (0..SETS).map(|_| registry.cells()).collect(),
             gauges: registry.cells(),
+            volumes: volumes.iter().map(|n| registry.volume(*n)).collect(),
+        }
+    }
+
+    /// Counts one more of a volume.
+    fn count_of(&self, volume: Option<u32>, metric: VolumeMetric) {
+        let number = volume.unwrap_or_default();
+        let at = self.volumes.binary_search_by_key(&number, |v| v.number());
+        if let Some(cells) = at.ok().and_then(|at| self.volumes.get(at)) {
+            cells.count(MINE.with(|mine| *mine), metric);
+        }
+    }
+
+    /// Whether volumes are counted by themselves.
+    pub(in crate::cache) fn has_volumes(&self) -> bool {
+        !self.volumes.is_empty()
+    }
+
+    /// Counts a read that found nothing, in the volume that the key goes to.
+    pub(in crate::cache) fn read_nothing(&self, volume: Option<u32>) {
+        self.add(Metric::CacheReadFailure, 1);
+        self.count_of(volume, VolumeMetric::ReadFailure);
+    }
+
+    /// Sets what each volume holds, by number: bytes there are, bytes written.
+    pub(in crate::cache) fn set_volumes(&self, bytes: &BTreeMap<u32, (u64, u64)>) {
+        for cells in &self.volumes {
+            let (total, used) = bytes.get(&cells.number()).copied().unwrap_or_default();
+            cells.set(VolumeMetric::BytesTotal, total);
+            cells.set(VolumeMetric::BytesUsed, used);
+            let percent = used.saturating_mul(100).checked_div(total);
+            cells.set(VolumeMetric::PercentFull, percent.unwrap_or(0));
         }
     }
 
@@ -55,13 +91,30 @@ impl Counters {
             cells.add(Metric::CacheReadSuccess, 1);
             cells.add(hit.tier.read_success(), 1);
             cells.add(hit.tier.read_bytes(), head.saturating_add(hit.body_len));
+            self.read_of_volume(hit);
         }
     }
 
-    pub(in crate::cache) fn write(&self, outcome: Result<(), NotStored>) {
+    fn read_of_volume(&self, hit: &Hit) {
+        if !self.has_volumes() {
+            return;
+        }
+        let volume = hit.copy.0.subject().volume;
+        self.count_of(volume, VolumeMetric::ReadSuccess);
+        if hit.tier == Tier::Ram {
+            self.count_of(volume, VolumeMetric::RamHits);
+        }
+    }
+
+    /// Counts a write, in the volume that its key goes to.
+    pub(in crate::cache) fn write(&self, volume: Option<u32>, outcome: Result<(), NotStored>) {
         match outcome {
-            Ok(()) => self.add(Metric::CacheWriteSuccess, 1),
+            Ok(()) => {
+                self.add(Metric::CacheWriteSuccess, 1);
+                self.count_of(volume, VolumeMetric::WriteSuccess);
+            }
             Err(no) => {
+                self.count_of(volume, VolumeMetric::WriteFailure);
                 self.add(Metric::CacheWriteFailure, 1);
                 if no == NotStored::Backlog {
                     self.add(Metric::CacheWriteBacklogFailure, 1);

@@ -114,7 +114,7 @@ pub(super) fn open_over(
 ) -> (Arc<Cache>, Vec<SpanReport>) {
     let state = thread::open_state(options.state_dir.as_deref(), clock.wall().as_secs());
     let unfinished = state.unfinished_purges().unwrap_or_default();
-    let counters = Arc::new(Counters::new(registry));
+    let counters = Arc::new(Counters::new(registry, &share::numbers(&options)));
     let shared = Shared {
         options: &options,
         live: options.live(),

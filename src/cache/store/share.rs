@@ -105,6 +105,17 @@ impl Cache {
     }
 }
 
+/// The numbers of the volumes that are configured; none where all is one.
+pub(super) fn numbers(options: &CacheOptions) -> BTreeSet<u32> {
+    let own = options.spans.iter().map(|span| u32::from(span.volume));
+    let shared = options.volumes.iter();
+    let shared = shared.map(|volume| u32::from(volume.number));
+    let all: BTreeSet<u32> = own.filter(|volume| *volume != 0).chain(shared).collect();
+    let has_rest = options.volumes.is_empty() && options.spans.iter().any(|s| s.volume == 0);
+    let rest = has_rest && !all.is_empty();
+    all.into_iter().chain(rest.then_some(0)).collect()
+}
+
 /// Says which volumes got nothing.
 pub(super) fn say_without_room(volumes: &[VolumeOptions], stripes: impl Iterator<Item = u32>) {
     let with_room: BTreeSet<u32> = stripes.collect();

@@ -318,7 +318,10 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let limits = CacheOptions::default().live();
         let live = Arc::new(LiveSpan::new(&span, &options, &limits, clock.mono()));
-        let counters = Arc::new(Counters::new(&Registry::new()));
+        let counters = Arc::new(Counters::new(
+            &Registry::new(),
+            &std::collections::BTreeSet::new(),
+        ));
         let slot = &span.content.stripes[0];
         let unread = LiveStripe::new(&live, slot, &clock, &counters);
         live.set_stripes(vec![unread]);

@@ -40,7 +40,7 @@ pub(super) fn matching(scrape: &Scrape, pattern: &Regex) -> Vec<Value> {
     .collect()
 }
 
-fn matching_name(shown: &Shown, pattern: &Regex) -> Option<Cow<'static, str>> {
+fn matching_name<'a>(shown: &Shown<'a>, pattern: &Regex) -> Option<Cow<'a, str>> {
     if pattern.is_match(shown.name) {
         return Some(shown.name.into());
     }

@@ -6,6 +6,7 @@ use crate::cache::hosting::{Hosts, Volumes};
 use crate::cache::options::{VolumeOptions, VolumeSize};
 use crate::cache::tier::SpanTier;
 use crate::device::MemDisk;
+use crate::metrics::{Collector, Value};
 
 const OBJECTS: u32 = 100;
 
@@ -90,6 +91,23 @@ async fn a_host_s_objects_lie_in_its_volume_on_every_span_and_others_anywhere() 
     for host in ["one", "two", "other"] {
         assert_eq!(running.hits(host).await, OBJECTS, "{host}");
     }
+    assert!(running.cache.read(&url("two", OBJECTS)).await.is_err());
+    let collector = Collector::new(Arc::clone(&running.registry), Default::default());
+    let count = |name: &str| {
+        let scrape = collector.scrape(Default::default());
+        match scrape.value(&format!("proxy.process.cache.volume_{name}")) {
+            Some(Value::Int(count)) => count,
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    let reads = ["1", "2"].map(|n| count(&format!("{n}.read.success")));
+    assert_eq!(reads.iter().sum::<u64>(), 300);
+    assert!(
+        reads.iter().all(|reads| (101..200).contains(reads)),
+        "{reads:?}"
+    );
+    assert_eq!(count("2.read.failure"), 1);
+    assert!(count("1.bytes_used") > 100_000 && count("1.bytes_total") > count("1.bytes_used"));
     let listed = running.cache.list(b"http://", Some(2), None).await.objects;
     assert!(listed.iter().all(|object| object.volume == 2));
     running.cache.clear(Some(1)).await.unwrap();
