@@ -89,7 +89,8 @@ impl Cache {
         let stripes = self.volume.stripes();
         let known = |uuid: u128| {
             let stripe = stripes.iter().find(|stripe| stripe.uuid == uuid)?;
-            Some(stripe.holding())
+            // One whose directory is still being read is counted on its device.
+            stripe.is_loaded().then(|| stripe.holding())
         };
         let (mut plans, found) = plan(options, &known);
         let mut gone = live_spans(&self.spans.lock());
