@@ -8,11 +8,11 @@ use std::panic::catch_unwind;
 const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::ParityOfFirstCycle, 0),
     (Planted::KeptAfterFailedFlush, 0),
-    (Planted::FailureUntold, 1),
+    (Planted::FailureUntold, 0),
     (Planted::LossCountsAsWritten, 66),
     (Planted::StrangePage, 49),
-    (Planted::ReplayPastGap, 49),
-    (Planted::NoLookAhead, 74),
+    (Planted::ReplayPastGap, 34),
+    (Planted::NoLookAhead, 139),
     (Planted::RowsOutOfOrder, 0),
     (Planted::PageAfterRows, 0),
     (Planted::PageBeforeRows, 4),
@@ -23,7 +23,7 @@ const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::HeaderUnheard, 10_659),
     (Planted::ReachForgotten, 9711),
     (Planted::StraysUnseen, 12_724),
-    (Planted::TwinsRestored, 172),
+    (Planted::TwinsRestored, 67),
     (Planted::SyncPointTooLate, 0),
     (Planted::SyncWaitsForNoBatch, 8),
     (Planted::HeaderBeforeFlush, 122),
@@ -31,10 +31,10 @@ const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::FailedPageForgotten, 146),
     (Planted::HandStands, 13),
     (Planted::ChainUnchecked, 11),
-    (Planted::NoSkipAfterKill, 49),
+    (Planted::NoSkipAfterKill, 104),
     (Planted::OldCopyTaken, 0),
     (Planted::AwayTrusted, 11),
-    (Planted::UnreadTrusted, 21),
+    (Planted::UnreadTrusted, 1),
 ];
 
 /// Seeds that are tried when the engine has changed and the noted one no
