@@ -140,7 +140,7 @@ pub fn storable(exchange: &Exchange<'_>, policy: &CachePolicy) -> Result<Storabl
         return Err(NotStorable::RequestNoStore);
     }
     let judged = response_storable(exchange.status, exchange.response, exchange.times, policy)?;
-    refuse_authorization(exchange, &judged.directives, policy)?;
+    refuse_authorization(exchange.request, &judged.directives, policy)?;
     refuse_cookies(exchange, &judged, policy)?;
     Ok(judged)
 }
@@ -256,14 +256,31 @@ fn refuse_fields(
     Ok(())
 }
 
+/// Whether a response that a 304 to `request` confirmed may stay stored: like a
+/// new one, one to Authorization needs leave to be shared (RFC 9111 3.5).
+///
+/// # Errors
+/// [`NotStorable::Authorization`].
+pub fn confirmed_storable(
+    request: &HeaderMap,
+    response: &HeaderMap,
+    policy: &CachePolicy,
+) -> Result<(), NotStorable> {
+    if !request.contains_key(AUTHORIZATION) {
+        return Ok(());
+    }
+    let directives = targeted::directives(response, &policy.targeted);
+    refuse_authorization(request, &directives, policy)
+}
+
 /// RFC 9111 3.5.
 fn refuse_authorization(
-    exchange: &Exchange<'_>,
+    request: &HeaderMap,
     directives: &ResponseDirectives,
     policy: &CachePolicy,
 ) -> Result<(), NotStorable> {
     let shared = directives.must_revalidate || directives.public || directives.s_maxage.is_some();
-    let authorized = exchange.request.contains_key(AUTHORIZATION);
+    let authorized = request.contains_key(AUTHORIZATION);
     if authorized && !shared && !policy.ignore_authentication {
         return Err(NotStorable::Authorization);
     }

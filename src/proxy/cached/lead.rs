@@ -168,7 +168,11 @@ fn merge(
     let policy = &job.snapshot.policy;
     let merged = stale
         .head
-        .merged_with_304(&response.headers, times(response), policy);
+        .merged_with_304(&response.headers, times(response), policy)
+        .and_then(|head| {
+            storable::confirmed_storable(&job.client, &head.header_map(), policy)?;
+            Ok(head)
+        });
     match merged {
         Ok(head) if !is_found(job, &head) => {
             // Dropping the writer sends the followers back to the cache.

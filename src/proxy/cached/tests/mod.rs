@@ -4,6 +4,8 @@ mod coalescing;
 mod conditions;
 mod freshness;
 mod heads;
+mod model;
+mod random;
 mod storing;
 mod vary;
 

@@ -223,3 +223,23 @@ async fn a_body_larger_than_a_window_arrives_whole_and_is_stored() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_304_to_authorization_needs_leave_to_be_shared_as_a_new_response_does() {
+    local(async {
+        for (said, fetches) in [("max-age=60", 3), ("max-age=60, public", 2)] {
+            let (proxy, origin) = proxy(move |_, nth| match nth {
+                1 => format!("HTTP/1.1 304 Not Modified\r\nCache-Control: {said}\r\n\r\n"),
+                _ => ok("Cache-Control: max-age=9, public\r\nETag: \"e\"\r\n", "x"),
+            })
+            .await;
+            proxy.get("/a", "Authorization: a\r\n").await;
+            proxy.world.advance(20);
+            let validated = proxy.get("/a", "Authorization: a\r\n").await;
+            assert_eq!((validated.status, validated.text()), (200, "x"));
+            proxy.get("/a", "").await;
+            assert_eq!(origin.count(), fetches, "{said}");
+        }
+    })
+    .await;
+}
