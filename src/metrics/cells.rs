@@ -4,19 +4,55 @@ use super::rows::{METRICS, Metric};
 use super::volume::VolumeCells;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Readings that meet a change of several cells, before one is taken as it is.
+const TRIES: usize = 10_000;
+/// Readings without a pause: a change takes less than one, unless its thread has
+/// lost its processor.
+const TRIES_AT_ONCE: usize = 100;
 
 /// One thread's cells, one for each row of the table.
 #[derive(Debug)]
 pub struct Cells {
     values: Box<[AtomicU64]>,
+    /// Odd while several cells change together.
+    changes: AtomicU64,
 }
 
 impl Cells {
     fn new() -> Self {
         Self {
             values: METRICS.iter().map(|_| AtomicU64::new(0)).collect(),
+            changes: AtomicU64::new(0),
         }
+    }
+
+    /// Makes several changes that no reading of all cells sees in part. For the
+    /// thread whose cells these are, and not within another such change.
+    pub fn together(&self, change: impl FnOnce(&Self)) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        change(self);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// All cells, by row, as they were between two changes.
+    fn read(&self) -> Vec<u64> {
+        for tried in 0..TRIES {
+            if tried >= TRIES_AT_ONCE {
+                std::thread::yield_now();
+            }
+            let before = self.changes.load(Ordering::Acquire);
+            let values = self.values.iter();
+            let values = values.map(|value| value.load(Ordering::Relaxed)).collect();
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && self.changes.load(Ordering::Relaxed) == before {
+                return values;
+            }
+        }
+        let values = self.values.iter();
+        values.map(|value| value.load(Ordering::Relaxed)).collect()
     }
 
     /// Adds `n`.
@@ -90,14 +126,14 @@ impl Registry {
     }
 
     /// Every metric's sum over all threads, by row, zeroing aside: what rates
-    /// and windows are taken from.
+    /// and windows are taken from. Of each thread, it is one moment's.
     #[must_use]
     pub fn raw_sums(&self) -> Vec<u64> {
         let threads = self.threads.lock();
         let mut sums = vec![0_u64; METRICS.len()];
         for cells in threads.iter() {
-            for (sum, share) in sums.iter_mut().zip(&cells.values) {
-                *sum = sum.wrapping_add(share.load(Ordering::Relaxed));
+            for (sum, share) in sums.iter_mut().zip(cells.read()) {
+                *sum = sum.wrapping_add(share);
             }
         }
         sums
@@ -143,6 +179,34 @@ mod tests {
         a.add(Metric::CurrentClientConnections, 3);
         b.sub(Metric::CurrentClientConnections, 1);
         assert_eq!(registry.get(Metric::CurrentClientConnections), 2);
+    }
+
+    #[test]
+    fn changes_made_together_are_read_together() {
+        let registry = Registry::new();
+        let cells = registry.cells();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    // A thread that serves changes its cells rarely, and at once.
+                    std::thread::yield_now();
+                    cells.together(|cells| {
+                        cells.add(Metric::IncomingRequests, 1);
+                        (0..100).for_each(|_| std::hint::spin_loop());
+                        cells.add(Metric::CompletedRequests, 1);
+                    });
+                }
+                done.store(true, Ordering::SeqCst);
+            });
+            while !done.load(Ordering::SeqCst) {
+                let sums = registry.raw_sums();
+                let of = |metric: Metric| sums[metric.index()];
+                let both = [Metric::IncomingRequests, Metric::CompletedRequests].map(of);
+                assert_eq!(both[0], both[1]);
+            }
+        });
+        assert_eq!(registry.get(Metric::CompletedRequests), 500);
     }
 
     #[test]

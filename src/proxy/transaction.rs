@@ -94,9 +94,11 @@ struct Asked {
 
 impl Asked {
     fn nothing(context: &WorkerContext, peer: &Peer) -> Self {
-        context.cells.add(Metric::IncomingRequests, 1);
-        context.cells.add(Metric::InvalidClientRequests, 1);
-        context.cells.add(Metric::CurrentClientTransactions, 1);
+        context.cells.together(|cells| {
+            cells.add(Metric::IncomingRequests, 1);
+            cells.add(Metric::InvalidClientRequests, 1);
+            cells.add(Metric::CurrentClientTransactions, 1);
+        });
         Self {
             wall: context.shared.clock.wall(),
             mono: context.shared.clock.mono(),
@@ -108,11 +110,12 @@ impl Asked {
     }
 
     fn head(context: &WorkerContext, peer: &Peer, head: &RequestHead) -> Self {
-        let cells = &context.cells;
-        cells.add(Metric::IncomingRequests, 1);
-        cells.add(Metric::CurrentClientTransactions, 1);
-        cells.add(Metric::ClientRequestHeadBytes, head.bytes);
-        cells.add(Metric::of_method(head.method.as_str()), 1);
+        context.cells.together(|cells| {
+            cells.add(Metric::IncomingRequests, 1);
+            cells.add(Metric::CurrentClientTransactions, 1);
+            cells.add(Metric::ClientRequestHeadBytes, head.bytes);
+            cells.add(Metric::of_method(head.method.as_str()), 1);
+        });
         Self {
             wall: context.shared.clock.wall(),
             mono: context.shared.clock.mono(),
@@ -134,13 +137,14 @@ impl Asked {
     }
 
     fn account(&self, context: &WorkerContext, ended: &Ended) {
-        let cells = &context.cells;
         let took = context.shared.clock.mono().since(self.mono);
-        ended.outcome.count(cells, self.is_conditional);
-        count_ended(cells, ended.status, took);
-        cells.add(Metric::ClientResponseHeadBytes, ended.head_bytes);
-        cells.add(Metric::ClientResponseBodyBytes, ended.body_bytes);
-        cells.sub(Metric::CurrentClientTransactions, 1);
+        context.cells.together(|cells| {
+            ended.outcome.count(cells, self.is_conditional);
+            count_ended(cells, ended.status, took);
+            cells.add(Metric::ClientResponseHeadBytes, ended.head_bytes);
+            cells.add(Metric::ClientResponseBodyBytes, ended.body_bytes);
+            cells.sub(Metric::CurrentClientTransactions, 1);
+        });
         context.log.write(&Entry {
             ended,
             begun: self.wall,

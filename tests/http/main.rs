@@ -12,6 +12,7 @@ mod differential;
 mod fills;
 mod forwarding;
 mod framing;
+mod invariants;
 mod keys;
 mod limits;
 mod messages;

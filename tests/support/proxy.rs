@@ -26,7 +26,7 @@ pub(crate) const UUID: &str = "0123-test";
 /// A running proxy; it stops when dropped.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
-    registry: Arc<Registry>,
+    pub(crate) registry: Arc<Registry>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     control: LifeControl,
     thread: Option<JoinHandle<()>>,
