@@ -66,7 +66,7 @@ impl Framed {
 
 /// How the cache came to this response, if records allow it.
 fn add_cache_status(routed: &Routed, status: &CacheStatus, fields: &mut HeaderMap) {
-    if routed.snapshot.records.http_cache_status == 0 {
+    if !routed.tells_cache_status() {
         return;
     }
     if let Ok(value) = HeaderValue::from_str(&status.to_string()) {

@@ -1,5 +1,6 @@
 //! A request that is to be carried out: who asks, for what, of whom.
 
+use super::forward;
 use super::h1::RequestHead;
 use super::origin::{Place, Upstream};
 use super::peer::Peer;
@@ -10,6 +11,7 @@ use crate::cache::CacheKey;
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
 use crate::http::target::RequestUrl;
 use crate::http::upgrade::Offer;
+use crate::remap::Client;
 use http::header::{EXPECT, HOST, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
@@ -84,6 +86,16 @@ impl Routed {
             forwarding::append_member(&mut fields, &VIA, &member);
         }
         fields
+    }
+
+    /// Whether the client is one that looks after the cache, and so is told
+    /// Cache-Status. Its loopback address proves nothing behind a balancer.
+    #[must_use]
+    pub(super) fn tells_cache_status(&self) -> bool {
+        let is_relayed = forward::is_relayed(&self.head.headers);
+        let client = Client::new(self.peer.ip(), self.head.method.as_str());
+        let client = client.relayed(is_relayed, true);
+        self.snapshot.cache_status.allows(&client)
     }
 
     /// What the origin's Host field says: the client's own Host with

@@ -299,7 +299,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
             self.via(serving.head, detail);
         }
         self.reply.fields(&serving.own);
-        if records.http_cache_status != 0 {
+        if self.routed.tells_cache_status() {
             let status = format_args!("{}", serving.status);
             self.reply.field_fmt("Cache-Status", status);
         }

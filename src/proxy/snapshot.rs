@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub ip_allow: IpAllow,
     /// Who may choose the origin, from the records.
     pub forward: ForwardPolicy,
+    /// Who is told Cache-Status, from the records.
+    pub cache_status: ForwardPolicy,
     /// What names are resolved by, from the records and the files they name.
     pub names: Arc<NameSources>,
 }
@@ -62,9 +64,11 @@ impl Snapshot {
     /// not for a thread that serves.
     #[must_use]
     pub fn new(generation: u64, parts: SnapshotParts) -> Self {
-        // The table of records has checked it; were it not so, nobody may.
-        let forward = ForwardPolicy::parse(&parts.records.http_forward_allow);
-        let forward = forward.unwrap_or_else(|_| ForwardPolicy::nobody());
+        let forward = clients(&parts.records.http_forward_allow);
+        let cache_status = match parts.records.http_cache_status {
+            0 => ForwardPolicy::nobody(),
+            _ => clients(&parts.records.http_cache_status_allow),
+        };
         let names = ResolverOptions::from_records(&parts.records);
         Self {
             generation,
@@ -76,6 +80,12 @@ impl Snapshot {
             remap: parts.remap,
             ip_allow: parts.ip_allow,
             forward,
+            cache_status,
         }
     }
+}
+
+/// The table of records has checked them; were it not so, nobody may.
+fn clients(networks: &str) -> ForwardPolicy {
+    ForwardPolicy::parse(networks).unwrap_or_else(|_| ForwardPolicy::nobody())
 }

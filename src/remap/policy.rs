@@ -11,7 +11,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// The clients that may choose the origin themselves
-/// (`proxy.config.http.forward_allow`).
+/// (`proxy.config.http.forward_allow`), or are told of the cache
+/// (`proxy.config.http.cache_status_allow`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardPolicy {
     networks: Vec<IpRange>,

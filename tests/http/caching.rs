@@ -84,6 +84,27 @@ fn a_get_with_content_is_passed_on_and_one_that_says_it_has_none_is_a_hit_rfc_91
 }
 
 #[test]
+fn how_the_cache_came_to_a_response_is_told_to_those_who_look_after_it_only() {
+    let origin = Origin::answering(|_| response("Cache-Control: max-age=60\r\n", "x"));
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for (fields, told) in [
+        ("", 1),
+        ("X-Forwarded-For: 192.0.2.1\r\n", 0),
+        ("Forwarded: for=192.0.2.1\r\n", 0),
+        ("Via: 1.1 balancer\r\n", 0),
+        ("", 1),
+    ] {
+        for method in ["GET", "POST"] {
+            let fields = format!("Content-Length: 0\r\n{fields}");
+            let answer = client.ask(request(method, &fields));
+            let count = answer.fields("cache-status").len();
+            assert_eq!(count, told, "{method} {fields}");
+        }
+    }
+}
+
+#[test]
 fn ages_that_are_no_numbers_do_not_count_and_the_first_line_does_rfc_9111_5_1() {
     let cases = [
         ("Age: 7200.0\r\n", 1),

@@ -1,4 +1,4 @@
-//! Rows from `http.accept_no_activity_timeout` to `http.cache_status`: what HTTP lets into the cache and out of it.
+//! Rows from `http.accept_no_activity_timeout` to `http.cache_status_allow`: what HTTP lets into the cache and out of it.
 
 /// Adds this file's rows to those before and hands all to the next macro.
 macro_rules! rows_http_cache {
@@ -73,7 +73,9 @@ http_cache_set_cookie: text = "strip", "proxy.config.http.cache.set_cookie", one
 http_cache_targeted_cache_control_headers: text = "Strata-Cache-Control CDN-Cache-Control", "proxy.config.http.cache.targeted_cache_control_headers", form(Syntax::Fields), Reload, Rule, Honoured;
 /// Revalidation: 0 when stale, 1 also when fresh by heuristics only, 2 always, 3 never, 4 as 0 and at If-Modified-Since.
 http_cache_when_to_revalidate: int = 0, "proxy.config.http.cache.when_to_revalidate", between(0, 4), Reload, Rule, Honoured;
-/// 1 adds Cache-Status (RFC 9211) to responses; `stored` there says that storing has begun.
+/// 1 adds Cache-Status (RFC 9211) to responses for the clients of `http.cache_status_allow`; `stored` there says that storing has begun.
 http_cache_status: int = 1, "proxy.config.http.cache_status", FLAG, Reload, Rule, Honoured;
+/// Networks whose clients are told Cache-Status, separated by blanks: those that look after the cache.
+http_cache_status_allow: text = "127.0.0.0/8 ::1", "proxy.config.http.cache_status_allow", form(Syntax::Networks), Reload, Global, Honoured;
     } };
 }

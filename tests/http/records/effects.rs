@@ -67,6 +67,7 @@ effects! {
         [GET, GET], ["200 OK\r\nCDN-Cache-Control: max-age=60"], Seen::fetches => "1", "2";
     "http.cache.when_to_revalidate" = "2"; [GET, GET], [FRESH], Seen::fetches => "1", "2";
     "http.cache_status" = "0"; [GET], [FRESH], |seen| seen.has("cache-status") => "true", "false";
+    "http.cache_status_allow" = "10.0.0.0/8"; [GET], [FRESH], |seen| seen.has("cache-status") => "true", "false";
     "http.insert_age_in_response" = "0"; [GET, GET], [FRESH], |seen| seen.has("age") => "true", "false";
     "http.insert_client_ip" = "0"; [GET], [PLAIN], |seen| seen.sent("client-ip") => "127.0.0.1", "";
     "http.insert_client_ip" = "1"; [CLIENT_IP], [PLAIN], |seen| seen.sent("client-ip") => "127.0.0.1", "192.0.2.1";
