@@ -74,6 +74,10 @@ pub enum NormalizeAcceptEncoding {
     Brotli,
     /// 3: `br, gzip` when both, else as [`Self::Brotli`].
     BrotliAndGzip,
+    /// 4: `zstd`, else as [`Self::Brotli`].
+    Zstd,
+    /// 5: all that are taken of `zstd, br, gzip`.
+    Each,
 }
 
 /// The records that bear on storing and reuse. Times are in seconds.

@@ -69,28 +69,26 @@ pub fn normalize_accept_encoding(request: &mut HeaderMap, rule: NormalizeAcceptE
         return;
     }
     let accepted = Accepted::of(request);
-    match normal_form(rule, accepted.takes("br"), accepted.takes("gzip")) {
-        Some(value) => request.insert(ACCEPT_ENCODING, HeaderValue::from_static(value)),
-        None => request.remove(ACCEPT_ENCODING),
-    };
+    let (known, kept) = normal_forms(rule);
+    let taken = known.iter().filter(|coding| accepted.takes(coding));
+    let taken: Vec<&str> = taken.take(kept).copied().collect();
+    request.remove(ACCEPT_ENCODING);
+    let value = HeaderValue::from_str(&taken.join(", "));
+    if let (false, Ok(value)) = (taken.is_empty(), value) {
+        request.insert(ACCEPT_ENCODING, value);
+    }
 }
 
-const fn normal_form(rule: NormalizeAcceptEncoding, br: bool, gzip: bool) -> Option<&'static str> {
+/// The codings that a normal form may name, the best first, and how many of
+/// those that are taken it names.
+const fn normal_forms(rule: NormalizeAcceptEncoding) -> (&'static [&'static str], usize) {
     match rule {
-        NormalizeAcceptEncoding::BrotliAndGzip if br && gzip => Some("br, gzip"),
-        NormalizeAcceptEncoding::Brotli | NormalizeAcceptEncoding::BrotliAndGzip if br => {
-            Some("br")
-        }
-        NormalizeAcceptEncoding::Verbatim
-        | NormalizeAcceptEncoding::Gzip
-        | NormalizeAcceptEncoding::Brotli
-        | NormalizeAcceptEncoding::BrotliAndGzip => {
-            if gzip {
-                Some("gzip")
-            } else {
-                None
-            }
-        }
+        NormalizeAcceptEncoding::Verbatim => (&[], 0),
+        NormalizeAcceptEncoding::Gzip => (&["gzip"], 1),
+        NormalizeAcceptEncoding::Brotli => (&["br", "gzip"], 1),
+        NormalizeAcceptEncoding::BrotliAndGzip => (&["br", "gzip"], 2),
+        NormalizeAcceptEncoding::Zstd => (&["zstd", "br", "gzip"], 1),
+        NormalizeAcceptEncoding::Each => (&["zstd", "br", "gzip"], 3),
     }
 }
 
@@ -264,7 +262,7 @@ mod tests {
     #[test]
     fn accept_encoding_has_few_normal_forms() {
         use NormalizeAcceptEncoding as Rule;
-        let rows: [(Rule, Values<'_>, Option<&str>); 17] = [
+        let rows: [(Rule, Values<'_>, Option<&str>); 22] = [
             (Rule::Gzip, &[b"gzip, deflate, br"], Some("gzip")),
             (Rule::Gzip, &[b"br", b"gzip"], Some("gzip")),
             (Rule::Gzip, &[b"X-GZIP"], Some("gzip")),
@@ -281,6 +279,15 @@ mod tests {
             (Rule::Brotli, &[b"gzip, br"], Some("br")),
             (Rule::Brotli, &[b"gzip"], Some("gzip")),
             (Rule::BrotliAndGzip, &[b"gzip", b"br"], Some("br, gzip")),
+            (Rule::BrotliAndGzip, &[b"gzip"], Some("gzip")),
+            (Rule::Zstd, &[b"gzip, br, zstd"], Some("zstd")),
+            (Rule::Zstd, &[b"gzip, br, zstd;q=0"], Some("br")),
+            (
+                Rule::Each,
+                &[b"gzip, br;q=0.1, zstd"],
+                Some("zstd, br, gzip"),
+            ),
+            (Rule::Each, &[b"zstd, gzip, deflate"], Some("zstd, gzip")),
             (Rule::Verbatim, &[b"junk;;"], Some("junk;;")),
         ];
         for (rule, lines, expected) in rows {

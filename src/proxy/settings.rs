@@ -103,7 +103,9 @@ fn normalize(value: i64) -> NormalizeAcceptEncoding {
     match value {
         1 => NormalizeAcceptEncoding::Gzip,
         2 => NormalizeAcceptEncoding::Brotli,
-        3..=5 => NormalizeAcceptEncoding::BrotliAndGzip,
+        3 => NormalizeAcceptEncoding::BrotliAndGzip,
+        4 => NormalizeAcceptEncoding::Zstd,
+        5 => NormalizeAcceptEncoding::Each,
         _ => NormalizeAcceptEncoding::Verbatim,
     }
 }

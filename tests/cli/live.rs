@@ -107,7 +107,7 @@ fn a_limit_of_zero_seconds_is_no_limit() {
 #[test]
 fn values_without_effect_are_warned_about_by_name() {
     let config = Config::new(
-        "CONFIG proxy.config.http.normalize_ae INT 5\n\
+        "CONFIG proxy.config.log.logging_enabled INT 4\n\
          CONFIG proxy.config.net.sock_option_flag_in INT 9\n\
          CONFIG proxy.config.log.rolling_enabled INT 1\n\
          CONFIG proxy.config.aio.mode STRING native\n",
@@ -116,7 +116,7 @@ fn values_without_effect_are_warned_about_by_name() {
     let ran = config.run(server, &["-C", "verify_config"]);
     assert_eq!(ran.code(), 0);
     for name in [
-        "http.normalize_ae 5",
+        "log.logging_enabled 4",
         "net.sock_option_flag_in 9",
         "log.rolling_enabled",
         "aio.mode native",

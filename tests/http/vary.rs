@@ -71,6 +71,50 @@ fn two_sets_of_selecting_fields_in_turn_never_mix_responses_up() {
 }
 
 #[test]
+fn a_thousand_alternates_are_all_found_where_the_record_sets_no_bound() {
+    let (origin, proxy) = varying(&["X-A"]);
+    let records = "CONFIG proxy.config.cache.limits.http.max_alts INT 0\n";
+    proxy.reload(records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for round in 0..2 {
+        for n in 0..1000 {
+            let text = get(&mut client, &format!("X-A: {n}\r\n"));
+            assert_eq!(text, format!("X-A={n}"), "{round}");
+        }
+    }
+    assert_eq!(origin.requests().len(), 1000, "each was fetched once");
+}
+
+#[test]
+fn responses_whose_vary_differs_are_held_side_by_side() {
+    // One URL: what selects depends on the request.
+    let origin = Origin::answering(|request| {
+        let a = request.fields("x-a").join("");
+        let (vary, body) = match a.as_str() {
+            "" => ("X-A, X-B", request.fields("x-b").join("")),
+            _ => ("x-a", a),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: {vary}");
+        format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let asks = ["X-A: 1", "X-A: 2", "X-B: 3", "X-B: 4"];
+    let mut fetches = Vec::new();
+    for _ in 0..3 {
+        for ask in asks {
+            let body = get(&mut client, &format!("{ask}\r\n"));
+            assert!(ask.ends_with(&body), "{body} for {ask}");
+        }
+        fetches.push(origin.requests().len());
+    }
+    assert_eq!(
+        fetches[1], fetches[2],
+        "all four are hits once the fields are known"
+    );
+}
+
+#[test]
 fn a_304_that_adds_a_selecting_field_leaves_nothing_for_others() {
     let origin = Origin::answering(|request| {
         let a = request.fields("x-a").join(",");

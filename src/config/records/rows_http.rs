@@ -55,7 +55,7 @@ http_negative_revalidating_enabled: int = 1, "proxy.config.http.negative_revalid
 http_negative_revalidating_lifetime: int = 86_400, "proxy.config.http.negative_revalidating_lifetime", at_least(0), Reload, Rule, Honoured;
 /// Statuses that count as a failure of the origin, separated by blanks.
 http_negative_revalidating_list: text = "500 502 503 504", "proxy.config.http.negative_revalidating_list", form(Syntax::Statuses), Reload, Rule, Honoured;
-/// Accept-Encoding as sent and keyed: 0 as it came, 1 gzip or nothing, 2 br, else gzip, else nothing, 3 as 2 but both where both are taken; 4 and 5 are to add zstd.
+/// Accept-Encoding as sent and keyed: 0 as it came, 1 gzip or nothing, 2 br, else gzip, else nothing, 3 as 2 but both where both are taken, 4 zstd, else as 2, 5 all that are taken of zstd, br and gzip.
 http_normalize_ae: int = 1, "proxy.config.http.normalize_ae", between(0, 5), Reload, Rule, Honoured;
 /// Redirects of an origin that the proxy follows itself.
 http_number_of_redirections: int = 0, "proxy.config.http.number_of_redirections", between(0, 100), Reload, Rule, Ignored;

@@ -89,6 +89,7 @@ effects! {
         [GET, GET], ["403 No"], Seen::lifetime => "1800", "9";
     "http.negative_revalidating_lifetime" = "10"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
     "http.negative_revalidating_list" = "502"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
+    "http.normalize_ae" = "5"; [ENCODINGS], [PLAIN], |seen| seen.sent("accept-encoding") => "gzip", "br, gzip";
     "http.normalize_ae" = "0"; [ENCODINGS], [PLAIN], |seen| seen.sent("accept-encoding") => "gzip", "br, gzip";
     "http.request_header_max_size" = "1024"; [LONG_FIELD], [PLAIN], Seen::status => "200", "431";
     "http.response_header_max_size" = "1024"; [GET], [LONG_HEAD], Seen::status => "200", "502";
