@@ -194,6 +194,13 @@ pub fn may_serve_on_error(
     may && !facts.forbids_stale()
 }
 
+/// Whether a response may be served stale while another request asks for it,
+/// where the policy wants it so: as long as for a silent origin.
+#[must_use]
+pub fn may_serve_meanwhile(facts: &Facts, policy: &CachePolicy, now: WallTime) -> bool {
+    !facts.forbids_stale() && facts.staleness(now) <= policy.max_stale_age
+}
+
 /// Whether a response with this status, got when revalidating, counts as the
 /// failure that [`may_serve_on_error`] is for.
 #[must_use]

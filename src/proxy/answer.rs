@@ -104,6 +104,8 @@ answers! {
     OriginConnect = 502, OriginConnect, "Could Not Connect", "The origin server could not be reached.";
     /// The origin's name has no address.
     OriginDns = 502, OriginDns, "Cannot Find Server", "The name of the origin server has no address.";
+    /// Another request fetches the same (`http.cache.open_write_fail_action`).
+    Busy = 502, AnsweredInternal, "Busy", "Another request is fetching this, and the proxy does not wait for it.";
     /// Draining, or out of a limit.
     Unavailable = 503, AnsweredInternal, "Service Unavailable", "The proxy can't take the request now.";
     /// The origin was silent for too long.

@@ -152,6 +152,42 @@ pub const fn will_recur(reason: NotStorable) -> bool {
     )
 }
 
+/// What a request has that finds another one fetching what it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// Nothing.
+    Nothing,
+    /// A stored response that may not be served.
+    Unfit,
+    /// A stored response that may be served, stale as it is.
+    Stale,
+}
+
+/// What a request does that finds another one fetching what it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// It shares that fetch.
+    Follow,
+    /// It asks the origin itself, and nothing is stored of it.
+    Ask,
+    /// It is served what is held.
+    ServeStale,
+    /// It is answered 502.
+    Refuse,
+}
+
+/// `http.cache.open_write_fail_action`, of which another request's fetch is the
+/// open write.
+#[must_use]
+pub const fn when_busy(action: i64, has: Meanwhile) -> WhenBusy {
+    match (action, has) {
+        (2 | 3 | 6, Meanwhile::Stale) => WhenBusy::ServeStale,
+        (1 | 3, Meanwhile::Nothing) | (4, _) => WhenBusy::Refuse,
+        (0..=3, _) => WhenBusy::Ask,
+        _ => WhenBusy::Follow,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,6 +287,24 @@ mod tests {
             why: Forwarded::VaryMiss,
         };
         assert_eq!(decided(&broken, ""), expected);
+    }
+
+    #[test]
+    fn a_request_behind_another_does_what_the_record_says() {
+        use WhenBusy::{Ask, Follow, Refuse, ServeStale};
+        let rows = [
+            (0, [Ask, Ask, Ask]),
+            (1, [Refuse, Ask, Ask]),
+            (2, [Ask, Ask, ServeStale]),
+            (3, [Refuse, Ask, ServeStale]),
+            (4, [Refuse, Refuse, Refuse]),
+            (5, [Follow, Follow, Follow]),
+            (6, [Follow, Follow, ServeStale]),
+        ];
+        for (action, expected) in rows {
+            let has = [Meanwhile::Nothing, Meanwhile::Unfit, Meanwhile::Stale];
+            assert_eq!(has.map(|has| when_busy(action, has)), expected, "{action}");
+        }
     }
 
     #[test]

@@ -209,6 +209,22 @@ pub(super) async fn pass_interim<W: ClientWrite>(
     drop(reply.interim(status, &fields).await);
 }
 
+/// Waits for the answer; interim responses go to the client meanwhile.
+pub(super) async fn meanwhile<W: ClientWrite, F: Future>(
+    mut interim: mpsc::Receiver<Interim>,
+    reply: &mut Reply<'_, W>,
+    answer: F,
+) -> F::Output {
+    let mut answer = std::pin::pin!(answer);
+    loop {
+        tokio::select! {
+            biased;
+            Some(one) = interim.recv() => pass_interim(one, reply).await,
+            answer = &mut answer => return answer,
+        }
+    }
+}
+
 /// Waits for the head of the final response; interim ones go out meanwhile.
 /// `None` when the client is gone before.
 async fn answered<W: ClientWrite>(

@@ -49,16 +49,16 @@ http_cache_ignore_query: int = 0, "proxy.config.http.cache.ignore_query", FLAG, 
 http_cache_ignore_server_no_cache: int = 0, "proxy.config.http.cache.ignore_server_no_cache", FLAG, Reload, Rule, Honoured;
 /// 1 makes a `no-cache` of a request that is heeded a revalidation instead of a new fetch.
 http_cache_ims_on_client_no_cache: int = 1, "proxy.config.http.cache.ims_on_client_no_cache", FLAG, Reload, Rule, Honoured;
-/// Attempts to read an object that is being written; in Strata the reader follows the fill.
-http_cache_max_open_read_retries: int = -1, "proxy.config.http.cache.max_open_read_retries", between(-1, 1_000_000), Reload, Global, Ignored;
-/// Attempts to become the writer of an object.
+/// How many times `open_read_retry_time` a request waits for the head of what another one fetches, before it asks the origin itself; -1 waits as long as that one.
+http_cache_max_open_read_retries: int = -1, "proxy.config.http.cache.max_open_read_retries", between(-1, 1_000_000), Reload, Global, Honoured;
+/// Attempts to become the writer of an object; in Strata the first one tells whether another request is.
 http_cache_max_open_write_retries: int = 1, "proxy.config.http.cache.max_open_write_retries", between(0, 1_000_000), Reload, Rule, Ignored;
 /// Seconds after its expiry up to which a response may be served while the origin fails.
 http_cache_max_stale_age: int = 86_400, "proxy.config.http.cache.max_stale_age", at_least(0), Reload, Rule, Honoured;
-/// Milliseconds between two attempts to read what is being written.
-http_cache_open_read_retry_time: int = 10, "proxy.config.http.cache.open_read_retry_time", between(0, 60_000), Reload, Global, Ignored;
-/// A miss of what is being fetched: 0 goes to the origin, 1 and 4 answer 502, 2 serves stale, 3 is 1 and 2, 5 follows the fill, 6 is 5 and 2.
-http_cache_open_write_fail_action: int = 5, "proxy.config.http.cache.open_write_fail_action", between(0, 6), Reload, Rule, Ignored;
+/// Milliseconds of one such time.
+http_cache_open_read_retry_time: int = 10, "proxy.config.http.cache.open_read_retry_time", between(0, 60_000), Reload, Global, Honoured;
+/// A request for what another one fetches: 0 goes to the origin and stores nothing, 1 answers a miss with 502, 2 serves stale, 3 is 1 and 2, 4 answers 502, 5 follows that fetch, 6 is 5 and 2.
+http_cache_open_write_fail_action: int = 5, "proxy.config.http.cache.open_write_fail_action", between(0, 6), Reload, Rule, Honoured;
 /// 1 stores responses to POST.
 http_cache_post_method: int = 0, "proxy.config.http.cache.post_method", FLAG, Reload, Rule, Ignored;
 /// 1 answers Range requests from a stored whole response.

@@ -3,11 +3,12 @@
 use super::job::{Conditions, FillHead, Job, Stale};
 use super::lead::{self, Fetched, Filling};
 use super::lookup::Found;
+use super::plan::Plan;
 use super::{Cached, Copy, Step, pump};
 use crate::cache::BodyReader;
 use crate::http::conditional::{self, Precondition, Validators};
 use crate::http::date;
-use crate::http::reuse::{self, OriginFailure, Reason};
+use crate::http::reuse::{self, OriginFailure};
 use crate::http::storable::NotStorable;
 use crate::proxy::cache_status::{CacheStatus, Forwarded};
 use crate::proxy::decide;
@@ -15,7 +16,7 @@ use crate::proxy::fetch::{self, Passing};
 use crate::proxy::fill::{Claim, Failure, FillReader, FillWriter, HeadEvent};
 use crate::proxy::h1::{ClientWrite, Reply};
 use crate::proxy::marker;
-use crate::proxy::origin::{Interim, OriginBody, OriginResponse};
+use crate::proxy::origin::{OriginBody, OriginResponse};
 use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::{self, Account, Framed};
 use crate::proxy::serve::Serving;
@@ -30,48 +31,12 @@ use tokio::sync::mpsc;
 /// Lookups made anew because other fills ended meanwhile.
 const OVERTAKEN_MAX: u32 = 3;
 
-/// Why the origin is asked, and what the transaction ends in when it answers
-/// with a representation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    outcome: Outcome,
-    why: Forwarded,
-    reason: Option<Reason>,
-}
-
-impl Plan {
-    /// Nothing is held.
-    pub(super) const fn anew(outcome: Outcome, why: Forwarded) -> Self {
-        Self {
-            outcome,
-            why,
-            reason: None,
-        }
-    }
-
-    /// What is held may not be reused unasked.
-    pub(super) const fn again(reason: Reason) -> Self {
-        Self {
-            outcome: decide::replaced(reason, true),
-            why: decide::forwarded(reason),
-            reason: Some(reason),
-        }
-    }
-
-    fn status(&self) -> CacheStatus {
-        CacheStatus {
-            forwarded: Some(self.why),
-            ..CacheStatus::default()
-        }
-    }
-}
-
 /// What is at hand while the origin is asked.
-struct Asking {
+pub(super) struct Asking {
     job: Rc<Job>,
-    plan: Plan,
+    pub(super) plan: Plan,
     /// What is held, and its body to serve.
-    held: Option<(Rc<Stale>, BodyReader)>,
+    pub(super) held: Option<(Rc<Stale>, BodyReader)>,
 }
 
 impl Asking {
@@ -122,7 +87,7 @@ impl Cached<'_> {
         match self.ctx.shared.fills.claim(&key, now) {
             Claim::Writer(_) if self.is_overtaken() => Step::Again,
             Claim::Writer(writer) => self.write(writer, asking, Conditions::Strip, reply).await,
-            Claim::Follower(reader) => self.follow(reader, asking, reply).await,
+            Claim::Follower(reader) => self.behind(reader, asking, reply).await,
             Claim::Remembered => {
                 let mut asking = asking;
                 asking.plan.outcome = Outcome::UncacheableRemembered;
@@ -206,7 +171,7 @@ impl Cached<'_> {
         let (job, stale) = (Rc::clone(&asking.job), asking.stale().cloned());
         let (to, interim) = mpsc::channel(fetch::INTERIM_QUEUE);
         let fetched = lead::begin(job, writer, (stale, conditions), to);
-        let Ok(fetched) = meanwhile(interim, reply, fetched).await else {
+        let Ok(fetched) = fetch::meanwhile(interim, reply, fetched).await else {
             return Step::Again;
         };
         let ended = match fetched {
@@ -308,7 +273,7 @@ impl Cached<'_> {
     }
 
     /// A copy whose body can't be read is taken out, and fetched again.
-    fn or_gone(
+    pub(super) fn or_gone(
         &self,
         served: Result<Ended, crate::proxy::source::SourceError>,
         stale: &Stale,
@@ -368,13 +333,16 @@ impl Cached<'_> {
     }
 
     /// Waits for another request's fetch.
-    async fn follow<W: ClientWrite>(
+    pub(super) async fn follow<W: ClientWrite>(
         &mut self,
         mut reader: FillReader<FillHead>,
         asking: Asking,
         reply: &mut Reply<'_, W>,
     ) -> Step {
-        match reader.head().await {
+        let Some(event) = self.head_in_time(&mut reader).await else {
+            return Step::Pass(asking.plan.passing());
+        };
+        match event {
             HeadEvent::Head(head) if self.may_share(&head) => {
                 self.serve_shared((reader, head), asking, reply).await
             }
@@ -479,21 +447,5 @@ impl Cached<'_> {
             let fetched = lead::lead(&job, writer, (stale.as_ref(), Conditions::Strip), None);
             drop(fetched.await);
         });
-    }
-}
-
-/// Waits for the answer; interim responses go to the client meanwhile.
-async fn meanwhile<W: ClientWrite, F: Future>(
-    mut interim: mpsc::Receiver<Interim>,
-    reply: &mut Reply<'_, W>,
-    answer: F,
-) -> F::Output {
-    let mut answer = std::pin::pin!(answer);
-    loop {
-        tokio::select! {
-            biased;
-            Some(one) = interim.recv() => fetch::pass_interim(one, reply).await,
-            answer = &mut answer => return answer,
-        }
     }
 }

@@ -1,9 +1,11 @@
 //! GET and HEAD through the cache: look up, decide, serve, or ask the origin.
 
 mod ask;
+mod busy;
 mod job;
 mod lead;
 mod lookup;
+mod plan;
 mod pump;
 mod push;
 mod storing;
@@ -30,10 +32,10 @@ use crate::http::reuse::{self, ReuseRequest};
 use crate::http::storable::may_look_up;
 use crate::http::stored::StoredHead;
 use crate::metrics::{self, Metric};
-use ask::Plan;
 use http::HeaderMap;
 use http::header::IF_MODIFIED_SINCE;
 use lookup::{Found, Held, Reading};
+use plan::Plan;
 use std::sync::Arc;
 
 /// Lookups of one request: a copy that proves unreadable, a fill that is

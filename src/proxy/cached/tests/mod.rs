@@ -1,5 +1,6 @@
 //! Requests through the cache, against scripted origins.
 
+mod busy;
 mod coalescing;
 mod conditions;
 mod freshness;
