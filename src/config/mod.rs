@@ -2,6 +2,7 @@
 //!
 //! Nothing here opens a file or reads a clock.
 
+pub mod cache_rules;
 pub mod connect_ports;
 mod error;
 mod fault;

@@ -14,8 +14,7 @@ pub struct UnheededFile {
 }
 
 /// Every such file.
-pub const UNHEEDED_FILES: [UnheededFile; 10] = [
-    named_by("cache.config", "proxy.config.cache.control.filename"),
+pub const UNHEEDED_FILES: [UnheededFile; 9] = [
     named_by("logging.yaml", "proxy.config.log.config.filename"),
     named_by("logs_xml.config", "proxy.config.log.xml_config_file"),
     named_by("parent.config", "proxy.config.http.parent_proxy.file"),
@@ -127,9 +126,9 @@ mod tests {
     #[test]
     fn a_record_names_another_file_and_null_none() {
         let file = UNHEEDED_FILES[0];
-        assert_eq!(file.name_in_force(|_| None), "cache.config");
-        assert_eq!(file.name_in_force(|_| Some("NULL".into())), "cache.config");
-        let said = |name: &str| name.ends_with("control.filename").then(|| "h".into());
+        assert_eq!(file.name_in_force(|_| None), "logging.yaml");
+        assert_eq!(file.name_in_force(|_| Some("NULL".into())), "logging.yaml");
+        let said = |name: &str| name.ends_with("log.config.filename").then(|| "h".into());
         assert_eq!(file.name_in_force(said), "h");
     }
 

@@ -12,6 +12,7 @@ pub mod framing;
 pub mod freshness;
 pub mod head;
 pub mod invalidate;
+pub mod multipart;
 pub mod policy;
 pub mod range;
 pub mod reuse;

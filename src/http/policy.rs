@@ -3,6 +3,7 @@
 //! The proxy fills this from the records named at each field; the default is
 //! RFC 9111's side where ATS's default leaves it.
 
+use super::range::Several;
 use ::http::HeaderName;
 
 /// What becomes of a response with Set-Cookie
@@ -88,6 +89,9 @@ pub struct CachePolicy {
     /// `http.cache.ignore_client_no_cache`: in reverse mode, a client's
     /// no-cache is ignored.
     pub ignore_client_no_cache: bool,
+    /// A rule of cache.config says so of clients' no-cache: it is ignored in
+    /// forward mode too.
+    pub never_client_no_cache: bool,
     /// `http.cache.ims_on_client_no_cache`: an honoured client no-cache
     /// revalidates instead of fetching anew.
     pub ims_on_client_no_cache: bool,
@@ -138,11 +142,22 @@ pub struct CachePolicy {
     pub negative: Vec<(u16, u64)>,
     /// `http.cache.range.lookup`: ranges are served from whole objects.
     pub range_lookup: bool,
+    /// `http.allow_multi_range`.
+    pub several_ranges: Several,
     /// `http.cache.range.write`: a Range that misses fetches the whole object.
     pub range_write: bool,
     /// `http.cache.targeted_cache_control_headers`: fields that take the place of
     /// Cache-Control and Expires, the first that holds counts (RFC 9213).
     pub targeted: Vec<HeaderName>,
+    /// `ttl-in-cache` of cache.config: the lifetime from the receipt on,
+    /// whatever the response says of storing and reuse.
+    pub ttl: Option<u64>,
+    /// `revalidate` of cache.config: the cap of every lifetime, for what is
+    /// stored already too.
+    pub revalidate_after: Option<u64>,
+    /// `pin-in-cache` of cache.config, where `cache.permit.pinning` lets it:
+    /// how long what is stored is kept at least.
+    pub pin: Option<u64>,
     /// `http.normalize_ae`.
     pub normalize_accept_encoding: NormalizeAcceptEncoding,
 }
@@ -152,6 +167,7 @@ impl Default for CachePolicy {
         Self {
             enabled: true,
             ignore_client_no_cache: true,
+            never_client_no_cache: false,
             ims_on_client_no_cache: true,
             ignore_client_max_age: true,
             ignore_server_no_cache: false,
@@ -172,10 +188,14 @@ impl Default for CachePolicy {
             stale_on_error_statuses: vec![500, 502, 503, 504],
             negative: Vec::new(),
             range_lookup: true,
+            several_ranges: Several::Served,
             range_write: false,
             targeted: ["strata-cache-control", "cdn-cache-control"]
                 .map(HeaderName::from_static)
                 .into(),
+            ttl: None,
+            revalidate_after: None,
+            pin: None,
             normalize_accept_encoding: NormalizeAcceptEncoding::Gzip,
         }
     }

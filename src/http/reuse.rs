@@ -31,6 +31,22 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The same as the rules of cache.config have them, whenever it was stored:
+    /// with `ttl-in-cache` only the time since the receipt counts, and
+    /// no-cache does not.
+    #[must_use]
+    pub fn under(&self, policy: &CachePolicy) -> Self {
+        let mut facts = *self;
+        if let Some(secs) = policy.ttl {
+            facts.lifetime.secs = secs;
+            facts.age_at_receipt = 0;
+            facts.no_cache = false;
+        }
+        let cap = policy.revalidate_after.unwrap_or(u64::MAX);
+        facts.lifetime.secs = facts.lifetime.secs.min(cap);
+        facts
+    }
+
     /// Seconds of age at `now`.
     #[must_use]
     pub const fn age(&self, now: WallTime) -> u64 {
@@ -142,6 +158,7 @@ pub fn judge(
     policy: &CachePolicy,
     now: WallTime,
 ) -> Verdict {
+    let facts = &facts.under(policy);
     let verdict = match demands(facts, request, policy, now) {
         Some(reason) => Verdict::Revalidate(reason),
         None if !counts_as_stale(facts, request, policy, now) => Verdict::Fresh,
@@ -181,6 +198,7 @@ pub fn may_serve_on_error(
     policy: &CachePolicy,
     now: WallTime,
 ) -> bool {
+    let facts = facts.under(policy);
     let most = match failure {
         OriginFailure::Silent => policy.max_stale_age,
         OriginFailure::Status => policy.max_stale_age.min(policy.stale_on_status_age),
@@ -242,10 +260,11 @@ fn demands(
     None
 }
 
-/// In forward mode a client's no-cache always counts.
+/// In forward mode a client's no-cache counts, unless a rule of cache.config
+/// says that it does not.
 fn heeds_no_cache(request: &ReuseRequest, policy: &CachePolicy) -> bool {
     let heeded = request.mode == Mode::Forward || !policy.ignore_client_no_cache;
-    request.directives.no_cache && heeded
+    request.directives.no_cache && heeded && !policy.never_client_no_cache
 }
 
 /// A request with max-stale takes a response past its max-age too, as long as
@@ -550,6 +569,39 @@ mod tests {
         ));
         assert!(is_failure(503, &policy));
         assert!(!is_failure(404, &policy));
+    }
+
+    #[test]
+    fn rules_of_cache_config_hold_for_what_is_stored_already() {
+        let aged = Facts {
+            age_at_receipt: 90,
+            no_cache: true,
+            ..PLAIN
+        };
+        let judged = |policy: &CachePolicy, line, secs| {
+            judge(&aged, &request(Mode::Forward, line), policy, at(secs))
+        };
+        let ttl = CachePolicy {
+            ttl: Some(1000),
+            never_client_no_cache: true,
+            ..CachePolicy::default()
+        };
+        assert_eq!(judged(&ttl, "no-cache", 999), Verdict::Fresh);
+        assert_eq!(judged(&ttl, "", 1000), EXPIRED);
+        let capped = CachePolicy {
+            revalidate_after: Some(50),
+            ..ttl
+        };
+        assert_eq!(judged(&capped, "", 49), Verdict::Fresh);
+        assert_eq!(judged(&capped, "", 50), EXPIRED);
+        let none = RequestDirectives::default();
+        let strict = CachePolicy {
+            max_stale_age: 10,
+            ..capped
+        };
+        let silent = (&none, OriginFailure::Silent);
+        assert!(may_serve_on_error(&aged, silent, &strict, at(60)));
+        assert!(!may_serve_on_error(&aged, silent, &strict, at(61)));
     }
 
     #[test]

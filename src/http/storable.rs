@@ -1,8 +1,8 @@
 //! Whether a response may be stored (RFC 9111 3), and which of its fields.
 
-use super::cache_control::{RequestDirectives, ResponseDirectives};
+use super::cache_control::{RequestDirectives, ResponseDirectives, Scope};
 use super::date;
-use super::freshness::{self, Lifetime};
+use super::freshness::{self, Lifetime, LifetimeSource};
 use super::policy::{CachePolicy, CookieRule, RequiredHeaders, SetCookiePolicy};
 use super::target::RequestUrl;
 use super::targeted;
@@ -156,18 +156,24 @@ pub fn response_storable(
     times: Times,
     policy: &CachePolicy,
 ) -> Result<Storable, NotStorable> {
-    let mut directives = targeted::directives(response, &policy.targeted);
-    if policy.ignore_server_no_cache {
-        directives.no_store = false;
-        directives.no_cache = super::cache_control::Scope::Absent;
-    }
-    let lifetime = freshness::lifetime(status, response, &directives, policy, times.response);
+    let directives = heeded_directives(response, policy);
+    let lifetime = match policy.ttl {
+        // As if the origin had said max-age.
+        Some(secs) => Lifetime {
+            secs,
+            source: LifetimeSource::MaxAge,
+        },
+        None => freshness::lifetime(status, response, &directives, policy, times.response),
+    };
     refuse_status(status, &directives, lifetime, policy)?;
     refuse_directives(status, &directives)?;
     refuse_fields(status, response, lifetime, policy)?;
     let judged = Storable {
         lifetime,
-        age_at_receipt: freshness::age_at_receipt(response, times.request, times.response),
+        age_at_receipt: match policy.ttl {
+            Some(_) => 0,
+            None => freshness::age_at_receipt(response, times.request, times.response),
+        },
         dropped: dropped_fields(&directives, policy),
         directives,
     };
@@ -175,6 +181,22 @@ pub fn response_storable(
         return Err(NotStorable::NoLifetime);
     }
     Ok(judged)
+}
+
+/// The response's directives, less what the policy has no ear for. Fields that
+/// they name stay left out.
+fn heeded_directives(response: &HeaderMap, policy: &CachePolicy) -> ResponseDirectives {
+    let mut directives = targeted::directives(response, &policy.targeted);
+    if policy.ignore_server_no_cache || policy.ttl.is_some() {
+        directives.no_store = false;
+    }
+    if policy.ignore_server_no_cache || policy.ttl.is_some() && directives.no_cache.is_whole() {
+        directives.no_cache = Scope::Absent;
+    }
+    if policy.ttl.is_some() && directives.private.is_whole() {
+        directives.private = Scope::Absent;
+    }
+    directives
 }
 
 /// Statuses whose caching rules we follow (RFC 9110 15, RFC 9111 5.2.2.3).
@@ -304,7 +326,7 @@ fn refuse_cookies(
         CookieRule::NotText => !is_text,
         CookieRule::NotTextUnlessPublic => !is_text || !sets || judged.directives.public,
     };
-    if allowed {
+    if allowed || policy.ttl.is_some() {
         Ok(())
     } else {
         Err(NotStorable::Cookie)

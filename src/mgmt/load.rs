@@ -3,6 +3,7 @@
 
 use super::files::{Digests, Reader};
 use super::paths::RECORDS_NAME;
+use crate::config::cache_rules::{self, CacheRulesFile};
 use crate::config::connect_ports::ConnectPorts;
 use crate::config::hosting::HostingFile;
 use crate::config::ip_allow::{self, IpAllowFile};
@@ -15,6 +16,7 @@ use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
 use crate::config::volume::VolumeFile;
 use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
+use crate::proxy::cache_rules::CacheRules;
 use crate::proxy::snapshot::SnapshotParts;
 use crate::remap::{IpAllow, RemapOptions, Table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,9 @@ pub const STORAGE_NAME: &str = "storage.config";
 
 /// The files that are looked for when no record names one.
 const IP_ALLOW_NAMES: [&str; 2] = ["ip_allow.yaml", "ip_allow.config"];
+
+/// The file of the cache rules when no record names another.
+const CACHE_RULES_NAME: &str = "cache.config";
 
 /// The record of the ports to listen on.
 pub const PORTS: &str = "proxy.config.http.server_ports";
@@ -75,6 +80,8 @@ pub struct Loaded {
     pub ports: PortList,
     /// The rules.
     pub remap: RemapFile,
+    /// What becomes of the responses for some destinations.
+    pub cache_rules: CacheRulesFile,
     /// Who may do what, and which origins may be reached.
     pub ip_allow: IpAllowFile,
     /// The spans.
@@ -142,6 +149,7 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
     let (records_file, records) = read_records(source, reader, running, &mut found);
     let ports = read_ports(&records, running, &records_file, &mut found);
     let remap = read_remap(reader, &records.url_remap_filename, &mut found);
+    let cache_rules = read_cache_rules(reader, &records.cache_control_filename, &mut found);
     let ip_allow = read_ip_allow(reader, &records.cache_ip_allow_filename, &mut found);
     let interim = place_of(running, &records_file, "proxy.config.cache.interim.storage");
     let storage = read_storage(reader, &records, &interim, &mut found);
@@ -158,6 +166,7 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
         running: running.clone(),
         ports,
         remap,
+        cache_rules,
         ip_allow,
         storage,
         volumes,
@@ -245,6 +254,26 @@ fn read_ip_allow(reader: &Reader, name: &str, found: &mut Findings) -> IpAllowFi
         found.warnings.push(start_of(name).error("", what));
     }
     rules.unwrap_or_else(IpAllowFile::built_in)
+}
+
+/// The rules of the file that the record names. There need be none, unless the
+/// record names another than it does by default.
+fn read_cache_rules(reader: &Reader, name: &str, found: &mut Findings) -> CacheRulesFile {
+    match reader.read(name) {
+        Ok(Some(bytes)) => {
+            let (file, findings) = cache_rules::parse(name, &bytes);
+            found.extend(findings);
+            return file;
+        }
+        Ok(None) if name != CACHE_RULES_NAME => {
+            let what = "there is no such file (proxy.config.cache.control.filename); \
+                        no cache rule holds";
+            found.warnings.push(start_of(name).error("", what));
+        }
+        Ok(None) => {}
+        Err(error) => found.errors.push(error),
+    }
+    CacheRulesFile::default()
 }
 
 /// A warning for each file of ATS that is there, says something and has no
@@ -402,6 +431,7 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
         records: records.clone(),
         remap,
         connect_ports,
+        cache_rules: CacheRules::new(&loaded.cache_rules),
         ip_allow: IpAllow::new(&loaded.ip_allow),
     };
     (parts, found)
@@ -552,8 +582,9 @@ mod tests {
     #[test]
     fn a_file_of_ats_is_sought_by_the_name_that_its_record_gives() {
         let records = "CONFIG proxy.config.socks.socks_config_file STRING own/h.config\n\
+                       CONFIG proxy.config.dns.splitdns.filename STRING v.config\n\
                        CONFIG proxy.config.http.parent_proxy.file STRING p.config\n";
-        let (dir, mut source) = source(&[
+        let (dir, source) = source(&[
             ("records.config", records),
             ("remap.config", ""),
             ("socks.config", "socks=unread\n"),
@@ -562,15 +593,13 @@ mod tests {
         ]);
         std::fs::create_dir(dir.path().join("own")).unwrap();
         std::fs::write(dir.path().join("own/h.config"), "dest_host=a\n").unwrap();
-        let variable = "PROXY_CONFIG_CACHE_CONTROL_FILENAME".to_owned();
-        source.environment.insert(variable, "v.config".to_owned());
         let loaded = load(&source, &Running::new()).unwrap();
         let warned = loaded
             .warnings
             .iter()
             .filter(|w| w.what.contains("of ATS is"));
         let warned: Vec<_> = warned.map(|w| &*w.file).collect();
-        assert_eq!(warned, ["v.config", "p.config", "own/h.config"]);
+        assert_eq!(warned, ["p.config", "own/h.config", "v.config"]);
     }
 
     #[test]

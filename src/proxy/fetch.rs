@@ -140,7 +140,7 @@ fn request(
     let method = routed.head.method.clone();
     if matches!(method, Method::GET | Method::HEAD) {
         // As a fill asks, so that both get the same representation.
-        let rule = routed.snapshot.policy.normalize_accept_encoding;
+        let rule = routed.policy.normalize_accept_encoding;
         normalize_accept_encoding(&mut fields, rule);
     }
     let mut request = OriginRequest::new(routed.upstream.clone(), method, fields);

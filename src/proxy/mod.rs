@@ -2,6 +2,7 @@
 
 pub mod access_log;
 pub mod answer;
+pub mod cache_rules;
 pub mod cache_status;
 pub mod cached;
 mod connection;

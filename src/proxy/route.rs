@@ -1,6 +1,7 @@
 //! From a request's head to what becomes of it: pure, from the snapshot alone.
 
 use super::answer::Answer;
+use super::cache_rules::Asked;
 use super::forward;
 use super::h1::RequestHead;
 use super::key::cache_key;
@@ -11,6 +12,7 @@ use super::snapshot::Snapshot;
 use crate::base::clock::{MonoTime, WallTime};
 use crate::config::remap::Plugin;
 use crate::http::forwarding::{self, ViaIdentity};
+use crate::http::policy::CachePolicy;
 use crate::http::target::{Authority, RequestUrl, Target};
 use crate::remap::{Client, CompiledRule, Found, TargetUrl};
 use http::{Method, StatusCode};
@@ -231,10 +233,12 @@ impl Router<'_> {
         };
         let key = cache_key(&self.snapshot.records, &url, &aim.target);
         let upgrade = head.upgrade(&self.snapshot.records.http_upgrade_protocols);
+        let policy = self.policy(&head.method, &aim.target);
         Routed {
             head,
             peer: *self.arrival.peer,
             snapshot: Arc::clone(self.snapshot),
+            policy,
             mode: aim.mode,
             url,
             upstream: Upstream {
@@ -247,6 +251,18 @@ impl Router<'_> {
             wall: self.arrival.wall,
             mono: self.arrival.mono,
         }
+    }
+
+    /// As cache.config has it for the URL that the rules of remap.config made.
+    fn policy(&self, method: &Method, target: &TargetUrl) -> Arc<CachePolicy> {
+        let asked = Asked {
+            method: method.as_str(),
+            client: self.arrival.peer.ip(),
+            target,
+        };
+        let base = &self.snapshot.policy;
+        let ruled = self.snapshot.cache_rules.policy(base, &asked);
+        ruled.map_or_else(|| Arc::clone(base), Arc::new)
     }
 
     /// CONNECT is forwarding, to a port that is meant for it, where no rule is

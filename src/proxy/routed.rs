@@ -9,6 +9,7 @@ use super::via::{Detail, Told};
 use crate::base::clock::{MonoTime, WallTime};
 use crate::cache::CacheKey;
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
+use crate::http::policy::CachePolicy;
 use crate::http::target::RequestUrl;
 use crate::http::upgrade::Offer;
 use crate::remap::Client;
@@ -43,6 +44,9 @@ pub struct Routed {
     pub peer: Peer,
     /// The configuration that holds for this transaction.
     pub snapshot: Arc<Snapshot>,
+    /// The rules of storing and reuse for this request: the snapshot's, or as
+    /// cache.config has them.
+    pub policy: Arc<CachePolicy>,
     /// Who chose the origin.
     pub mode: Mode,
     /// The URL that the client asked for.

@@ -9,8 +9,10 @@ use super::resume::{Resume, Tail, Wanted};
 use super::routed::Routed;
 use super::source::{Source, SourceError};
 use super::via::{Detail, Told};
+use crate::base::prng::system_u128;
 use crate::http::conditional::{self, NOT_MODIFIED_FIELDS, Precondition};
-use crate::http::range;
+use crate::http::multipart::Multipart;
+use crate::http::range::{self, Part, Representation};
 use crate::http::stored::StoredHead;
 use crate::http::vary::normalize_accept_encoding;
 use crate::http::wire;
@@ -134,6 +136,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         match self.range(&serving) {
             range::Answer::Whole => self.whole(serving, lines, account).await,
             range::Answer::Part(part) => self.part(serving, lines, part, account).await,
+            range::Answer::Parts(parts) => self.parts(serving, lines, parts, account).await,
             range::Answer::NotSatisfiable => Ok(self.unsatisfiable(&serving, account).await),
         }
     }
@@ -141,15 +144,16 @@ impl<W: ClientWrite> Server<'_, '_, W> {
     /// A range counts when the length is known.
     fn range(&self, serving: &Serving<'_>) -> range::Answer {
         let request = &self.routed.head;
-        let Some(length) = serving
-            .length
-            .filter(|_| self.routed.snapshot.policy.range_lookup)
-        else {
+        let Some(length) = serving.length.filter(|_| self.routed.policy.range_lookup) else {
             return range::Answer::Whole;
         };
-        let head = serving.head;
-        let (method, fields) = (&request.method, &request.headers);
-        range::answer(method, fields, head.status(), length, &head.validators())
+        let of = Representation {
+            status: serving.head.status(),
+            len: length,
+            validators: serving.head.validators(),
+        };
+        let several = self.routed.policy.several_ranges;
+        range::answer(&request.method, &request.headers, &of, several)
     }
 
     async fn whole(
@@ -175,7 +179,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         &mut self,
         mut serving: Serving<'_>,
         lines: Bytes,
-        part: range::Part,
+        part: Part,
         mut account: Account,
     ) -> Result<Ended, SourceError> {
         serving.source.seek(part.first..part.last + 1);
@@ -186,6 +190,52 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         self.reply.field("Content-Range", range.as_bytes());
         let framing = (&*lines, BodyLength::Known(part.len()));
         Ok(self.stream(serving, first, framing, account).await)
+    }
+
+    /// Several parts in one body (RFC 9110 15.3.7.2).
+    async fn parts(
+        &mut self,
+        mut serving: Serving<'_>,
+        lines: Bytes,
+        mut parts: Vec<Part>,
+        mut account: Account,
+    ) -> Result<Ended, SourceError> {
+        if serving.source.only_goes_on() {
+            parts.sort_by_key(|part| part.first);
+        }
+        let (lines, content_type) = without_content_type(&lines);
+        let multipart = Multipart::new(boundary(), content_type, parts);
+        let mut pieces = multipart.pieces().peekable();
+        if let Some((_, range)) = pieces.peek() {
+            serving.source.seek(range.clone());
+        }
+        let mut first = self.first(&mut serving.source).await?;
+        account.status(StatusCode::PARTIAL_CONTENT);
+        self.begin(StatusCode::PARTIAL_CONTENT, &serving);
+        let media_type = multipart.media_type();
+        self.reply.field("Content-Type", media_type.as_bytes());
+        let length = BodyLength::Known(multipart.len());
+        if let Err(error) = self.reply.start(&lines, length).await {
+            return Ok(account.client_gone(self.reply, &error));
+        }
+        for (index, (before, range)) in pieces.enumerate() {
+            if index > 0 {
+                serving.source.seek(range);
+            }
+            let poured = match self.reply.chunk(before.into()).await {
+                Ok(()) => self.pour(&mut serving, first.take()).await,
+                Err(error) => Err(Broken::Client(error)),
+            };
+            if let Err(broken) = poured {
+                return Ok(self.broken(&broken, account));
+            }
+        }
+        let ended = self.reply.chunk(multipart.end().into()).await;
+        let finished = match ended {
+            Ok(()) => self.reply.finish(None).await,
+            Err(error) => Err(error),
+        };
+        Ok(self.ended(finished, account))
     }
 
     /// The first piece, so that a copy that can't be read is noticed before
@@ -212,27 +262,40 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         if let Err(error) = self.reply.start(lines, length).await {
             return account.client_gone(self.reply, &error);
         }
-        let mut first = first;
-        loop {
-            let next = match first.take() {
-                Some(data) => Ok(Some(data)),
-                None => self.next(&mut serving).await,
-            };
-            let sent = match next {
-                Ok(Some(data)) => self.reply.chunk(data).await,
-                Ok(None) => break,
-                Err(error) => return self.cut(&error, account),
-            };
-            if let Err(error) = sent {
-                return account.client_gone(self.reply, &error);
-            }
+        if let Err(broken) = self.pour(&mut serving, first).await {
+            return self.broken(&broken, account);
         }
         let finished = self.reply.finish(None).await;
         self.ended(finished, account)
     }
 
+    /// Sends what is wanted of the body, of which `first` is at hand.
+    async fn pour(
+        &mut self,
+        serving: &mut Serving<'_>,
+        mut first: Option<Bytes>,
+    ) -> Result<(), Broken> {
+        loop {
+            let next = match first.take() {
+                Some(data) => Some(data),
+                None => self.next(serving).await.map_err(Broken::Source)?,
+            };
+            let Some(data) = next else {
+                return Ok(());
+            };
+            self.reply.chunk(data).await.map_err(Broken::Client)?;
+        }
+    }
+
+    fn broken(&mut self, broken: &Broken, account: Account) -> Ended {
+        match broken {
+            Broken::Client(error) => account.client_gone(self.reply, error),
+            Broken::Source(error) => self.cut(error, account),
+        }
+    }
+
     /// Nobody may take the part for the whole.
-    fn cut(&self, error: &SourceError, account: Account) -> Ended {
+    fn cut(&mut self, error: &SourceError, account: Account) -> Ended {
         self.ctx.cells.add(Metric::FillCut, 1);
         account.failed(self.reply, error.outcome, error.answer, &error.detail)
     }
@@ -257,7 +320,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
     async fn rest(&self, serving: &Serving<'_>) -> Option<Tail> {
         let identity = &self.ctx.shared.identity;
         let mut fields = self.routed.origin_fields(identity, serving.told(None));
-        let rule = self.routed.snapshot.policy.normalize_accept_encoding;
+        let rule = self.routed.policy.normalize_accept_encoding;
         normalize_accept_encoding(&mut fields, rule);
         let resume = Resume {
             origins: &self.ctx.origins,
@@ -344,13 +407,36 @@ impl<W: ClientWrite> Server<'_, '_, W> {
     }
 }
 
+/// Why a body did not reach the client whole.
+enum Broken {
+    Client(ReplyError),
+    Source(SourceError),
+}
+
+const CONTENT_TYPE: &[u8] = b"Content-Type: ";
+
+/// Text that no body holds, but by a chance of one in 2^128.
+fn boundary() -> String {
+    format!("{:032x}", system_u128())
+}
+
+/// Field lines without Content-Type, and its value.
+fn without_content_type(lines: &Bytes) -> (Vec<u8>, Option<String>) {
+    let mut kept = Vec::with_capacity(lines.len());
+    let all = lines.split_inclusive(|byte| *byte == b'\n');
+    all.filter(|line| !line.starts_with(CONTENT_TYPE))
+        .for_each(|line| kept.extend_from_slice(line));
+    let value = content_type(lines);
+    let text = value.map(|value| String::from_utf8_lossy(&value).into_owned());
+    (kept, text)
+}
+
 /// The value of Content-Type among field lines, for the log.
 fn content_type(lines: &Bytes) -> Option<Bytes> {
-    const NAME: &[u8] = b"Content-Type: ";
     let mut rest: &[u8] = lines;
     while let Some(end) = memchr(b'\n', rest) {
         let (line, after) = rest.split_at_checked(end)?;
-        if let Some(value) = line.strip_prefix(NAME) {
+        if let Some(value) = line.strip_prefix(CONTENT_TYPE) {
             return Some(lines.slice_ref(value.trim_ascii_end()));
         }
         rest = after.strip_prefix(b"\n")?;

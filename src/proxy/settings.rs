@@ -7,6 +7,7 @@ use crate::http::policy::{
     CachePolicy, CookieRule, NormalizeAcceptEncoding, RequiredHeaders, SetCookiePolicy,
     WhenToRevalidate,
 };
+use crate::http::range::Several;
 use http::HeaderName;
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ pub fn cache_policy(records: &Records) -> CachePolicy {
     CachePolicy {
         enabled: records.http_cache_http != 0,
         ignore_client_no_cache: records.http_cache_ignore_client_no_cache != 0,
+        never_client_no_cache: false,
         ims_on_client_no_cache: records.http_cache_ims_on_client_no_cache != 0,
         ignore_client_max_age: records.http_cache_ignore_client_cc_max_age != 0,
         ignore_server_no_cache: records.http_cache_ignore_server_no_cache != 0,
@@ -57,13 +59,17 @@ pub fn cache_policy(records: &Records) -> CachePolicy {
         stale_on_error_statuses: statuses(&records.http_negative_revalidating_list),
         negative: negative(records),
         range_lookup: records.http_cache_range_lookup != 0,
+        several_ranges: several_ranges(records.http_allow_multi_range),
         range_write: records.http_cache_range_write != 0,
         targeted: field_names(&records.http_cache_targeted_cache_control_headers),
+        ttl: None,
+        revalidate_after: None,
+        pin: None,
         normalize_accept_encoding: normalize(records.http_normalize_ae),
     }
 }
 
-fn cookie_rule(value: i64) -> CookieRule {
+pub(super) fn cookie_rule(value: i64) -> CookieRule {
     match value {
         0 => CookieRule::Nothing,
         2 => CookieRule::Images,
@@ -78,6 +84,14 @@ fn set_cookie(value: &str) -> SetCookiePolicy {
         "keep" => SetCookiePolicy::Keep,
         "no-store" => SetCookiePolicy::NoStore,
         _ => SetCookiePolicy::Strip,
+    }
+}
+
+fn several_ranges(value: i64) -> Several {
+    match value {
+        0 => Several::Ignored,
+        2 => Several::Refused,
+        _ => Several::Served,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration in force, whole and unchanging: what one reload swaps in.
 
+use super::cache_rules::CacheRules;
 use super::h1::ConnOptions;
 use super::resolve::{NameSources, ResolverOptions};
 use super::settings;
@@ -18,6 +19,8 @@ pub struct SnapshotParts {
     pub remap: Table,
     /// Ports that CONNECT may reach (`http.connect_ports`).
     pub connect_ports: ConnectPorts,
+    /// The rules of cache.config.
+    pub cache_rules: CacheRules,
     /// The rules of the ip_allow file, or the built-in ones.
     pub ip_allow: IpAllow,
 }
@@ -31,7 +34,9 @@ pub struct Snapshot {
     /// Every record's value.
     pub records: Arc<Records>,
     /// The rules of storing and reuse, from the records.
-    pub policy: CachePolicy,
+    pub policy: Arc<CachePolicy>,
+    /// What of them is otherwise for some requests, from cache.config.
+    pub cache_rules: CacheRules,
     /// The bounds of a client connection, from the records.
     pub conn: ConnOptions,
     /// Ports that CONNECT may reach.
@@ -73,7 +78,8 @@ impl Snapshot {
         Self {
             generation,
             names: Arc::new(NameSources::read(names)),
-            policy: settings::cache_policy(&parts.records),
+            policy: Arc::new(settings::cache_policy(&parts.records)),
+            cache_rules: parts.cache_rules,
             conn: settings::conn_options(&parts.records),
             records: Arc::new(parts.records),
             connect_ports: parts.connect_ports,

@@ -96,6 +96,11 @@ impl Source {
         matches!(&self.place, Place::Filling(following) if !following.reader.is_behind())
     }
 
+    /// Whether it can't go back: of several ranges the foremost must come first.
+    pub(super) const fn only_goes_on(&self) -> bool {
+        matches!(self.place, Place::Filling(_))
+    }
+
     /// Gives only the bytes of `range` from now on.
     pub(super) fn seek(&mut self, range: Range<u64>) {
         if let Place::Stored(reader) = &mut self.place {
@@ -140,6 +145,8 @@ pub(super) struct Following {
     cells: Arc<Cells>,
     /// What had left the fill's memory, read from the cache.
     back: Option<BodyReader>,
+    /// What came together with the last bytes wanted, and lies behind them.
+    surplus: Option<Bytes>,
     /// Bytes of the body seen, or passed over, so far.
     at: u64,
 }
@@ -157,6 +164,7 @@ impl Following {
             cache,
             cells,
             back: None,
+            surplus: None,
             at: 0,
         }
     }
@@ -175,6 +183,9 @@ impl Following {
 
     /// The next piece of the body, wherever it is.
     async fn piece(&mut self, wanted: &Range<u64>) -> Result<Option<Bytes>, SourceError> {
+        if let Some(data) = self.surplus.take() {
+            return Ok(Some(data));
+        }
         loop {
             if let Some(back) = &mut self.back {
                 if let Some(data) = back.next().await? {
@@ -202,11 +213,17 @@ impl Following {
     /// What of a piece is wanted.
     fn cut(&mut self, data: &Bytes, wanted: &Range<u64>) -> Option<Bytes> {
         let start = self.at;
-        self.at += length(data);
+        let end = start + length(data);
         let from = wanted.start.max(start);
-        let to = wanted.end.min(self.at);
+        let to = wanted.end.min(end);
         let bound = |at: u64| usize::try_from(at - start).unwrap_or(data.len());
-        (from < to).then(|| data.slice(bound(from)..bound(to)))
+        if from >= to {
+            self.at = end;
+            return None;
+        }
+        self.at = to;
+        self.surplus = (to < end).then(|| data.slice(bound(to)..));
+        Some(data.slice(bound(from)..bound(to)))
     }
 
     /// The fill's memory begins at `base` by now: from the first byte wanted

@@ -175,6 +175,7 @@ impl Proxy {
         let at = "127.0.0.1:1".parse().unwrap();
         Routed {
             peer: Peer::new(at, at),
+            policy: Arc::clone(&self.ctx.shared.snapshot.load().policy),
             snapshot: self.ctx.shared.snapshot.load_full(),
             mode: Mode::Reverse,
             upgrade: head.upgrade("websocket"),

@@ -3,6 +3,7 @@
 
 mod admin;
 mod aio;
+mod cache_rules;
 mod live;
 mod operations;
 mod purge;

@@ -5,6 +5,7 @@
 mod support;
 
 mod broken;
+mod cache_rules;
 mod caching;
 mod connections;
 mod counters;
@@ -18,6 +19,7 @@ mod limits;
 mod messages;
 mod methods;
 mod push;
+mod ranges;
 mod records;
 mod suspect;
 mod targets;

@@ -8,10 +8,11 @@ use strata::base::clock::{Clock, SystemClock};
 use strata::cache::{Cache, CacheOptions, SpanOptions};
 use strata::config::place::Place;
 use strata::config::records::{Records, RecordsFile};
-use strata::config::{connect_ports::ConnectPorts, ip_allow, remap};
+use strata::config::{cache_rules, connect_ports::ConnectPorts, ip_allow, remap};
 use strata::http::forwarding::ViaIdentity;
 use strata::metrics::{Metric, Registry};
 use strata::proxy::access_log::AccessLog;
+use strata::proxy::cache_rules::CacheRules;
 use strata::proxy::fill::{FillLimits, FillTable};
 use strata::proxy::life::{LifeControl, Stage};
 use strata::proxy::listener::{self, ListenOptions};
@@ -50,6 +51,17 @@ impl Proxy {
         let parts = SnapshotParts {
             ip_allow: IpAllow::new(&file),
             ..parts(records, remap)
+        };
+        Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
+    }
+
+    /// A proxy with this cache.config.
+    pub(crate) fn with_cache_rules(cache_rules: &str, remap: &str) -> Self {
+        let (file, findings) = cache_rules::parse("cache.config", cache_rules.as_bytes());
+        assert_eq!(findings.errors, []);
+        let parts = SnapshotParts {
+            cache_rules: CacheRules::new(&file),
+            ..parts("", remap)
         };
         Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
     }
@@ -171,6 +183,7 @@ pub(crate) fn parts(records: &str, remap: &str) -> SnapshotParts {
         records,
         remap: table,
         connect_ports,
+        cache_rules: CacheRules::default(),
         ip_allow: IpAllow::default(),
     }
 }

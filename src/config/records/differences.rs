@@ -26,6 +26,7 @@ differences! {
     "proxy.config.cache.ram_cache.algorithm", "1", "S3-FIFO keeps scans out of RAM by itself";
     "proxy.config.cache.ram_cache.use_seen_filter", "1", "S3-FIFO admits by itself";
     "proxy.config.hostdb.host_file.path", "NULL", "names that the system knows are known to the proxy";
+    "proxy.config.http.allow_multi_range", "0", "RFC 9110 14.2: several ranges are served, a bounded number of them, overlapping ones once";
     "proxy.config.http.cache.heuristic_min_lifetime", "3600", "RFC 9111 4.2.2: without Last-Modified there is nothing to guess from";
     "proxy.config.http.cache.max_stale_age", "604800", "a day of stale answers is enough to repair an origin";
     "proxy.config.http.cache.open_write_fail_action", "0", "requests for what is being fetched follow the fetch";

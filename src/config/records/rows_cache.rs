@@ -19,8 +19,8 @@ body_factory_enable_customizations: int = 0, "proxy.config.body_factory.enable_c
 cache_agg_write_backlog: int = 5_242_880, "proxy.config.cache.agg_write_backlog", at_least(65_536), Reload, Global, Honoured;
 /// Bytes up to which a resident alternate moves together with its vector.
 cache_alt_rewrite_max_size: int = 4096, "proxy.config.cache.alt_rewrite_max_size", at_least(0), Reload, Global, Ignored;
-/// File of the cache rules.
-cache_control_filename: text = "cache.config", "proxy.config.cache.control.filename", ANY, Reload, Global, Ignored;
+/// File of the cache rules: lifetimes and exceptions by destination; another one is read at the next reload.
+cache_control_filename: text = "cache.config", "proxy.config.cache.control.filename", ANY, Reload, Global, Honoured;
 /// Milliseconds between the steps of a directory sync.
 cache_dir_sync_delay: int = 500, "proxy.config.cache.dir.sync_delay", between(0, 60_000), Reload, Global, Ignored;
 /// Seconds between two syncs of a directory.

@@ -1,7 +1,6 @@
 //! Responses that may be stored and that may not, by section of RFC 9111.
 
 use super::*;
-use crate::http::freshness::LifetimeSource;
 use crate::http::testing::{Lines, headers};
 
 /// 2026-11-30 12:00:00.
@@ -109,6 +108,31 @@ fn negative_caching_admits_its_statuses() {
     let no_store = [("cache-control", "no-store")];
     let refused = judge_with(&policy, &[], 503, &no_store);
     assert_eq!(refused, Err(NotStorable::NoStore));
+}
+
+#[test]
+fn a_lifetime_by_rule_stores_what_the_origin_would_not() {
+    let policy = CachePolicy {
+        ttl: Some(9),
+        cookies: CookieRule::Nothing,
+        ..CachePolicy::default()
+    };
+    let ruled = |fields: &[(&str, &str)]| judge_with(&policy, &[], 200, fields);
+    for directives in ["no-store", "private", "no-cache", "max-age=0", "s-maxage=7"] {
+        let stored = ruled(&[("cache-control", directives), ("age", "70")]).unwrap();
+        let lifetime = (stored.lifetime.secs, stored.age_at_receipt);
+        assert_eq!(lifetime, (9, 0), "{directives}");
+        assert!(!stored.directives.no_cache.is_whole());
+    }
+    let stored = ruled(&[("set-cookie", "a=1")]).unwrap();
+    assert_eq!(stored.dropped, ["set-cookie"]);
+    let named = ruled(&[("cache-control", "private=\"x-own\", no-cache=\"x-too\"")]);
+    let dropped = named.unwrap().dropped;
+    assert_eq!(dropped, ["x-too", "x-own", "set-cookie"]);
+    assert_eq!(ruled(&[("vary", "*")]), Err(NotStorable::VaryStar));
+    let authorized = judge_with(&policy, &[("authorization", "x")], 200, &[]);
+    assert_eq!(authorized, Err(NotStorable::Authorization));
+    assert!(judge_with(&policy, &[], 206, &[]).is_err());
 }
 
 #[test]

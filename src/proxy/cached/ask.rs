@@ -120,8 +120,7 @@ impl Cached<'_> {
         if head.method == Method::HEAD {
             return passing(plan.outcome, plan.why);
         }
-        let keeps_range =
-            head.headers.contains_key(RANGE) && !self.routed.snapshot.policy.range_write;
+        let keeps_range = head.headers.contains_key(RANGE) && !self.routed.policy.range_write;
         if keeps_range {
             return passing(Outcome::MissRange, plan.why);
         }
@@ -324,7 +323,7 @@ impl Cached<'_> {
 
     fn may_serve(&self, stale: &Stale, failure: &Failure) -> bool {
         let now = self.ctx.shared.clock.wall();
-        let policy = &self.routed.snapshot.policy;
+        let policy = &self.routed.policy;
         let how = match failure.status {
             Some(_) => OriginFailure::Status,
             None => OriginFailure::Silent,
@@ -370,7 +369,7 @@ impl Cached<'_> {
     /// Whether the response under way would be a reuse for this request too
     /// (RFC 9111 4).
     fn may_share(&self, head: &FillHead) -> bool {
-        let policy = &self.routed.snapshot.policy;
+        let policy = &self.routed.policy;
         let now = self.ctx.shared.clock.wall();
         let rule = policy.normalize_accept_encoding;
         let selected = marker::selected(&head.fields, &self.routed.head.headers, rule);

@@ -74,6 +74,7 @@ pub(super) enum Conditions {
 pub(super) struct Job {
     pub(super) tools: Tools,
     pub(super) snapshot: Arc<Snapshot>,
+    pub(super) policy: Arc<CachePolicy>,
     pub(super) upstream: Upstream,
     pub(super) url: RequestUrl,
     /// The URL's key.
@@ -136,11 +137,12 @@ impl Job {
         (asked, told): (ReuseRequest, Told),
     ) -> Self {
         let mut fields = routed.origin_fields(&ctx.shared.identity, told);
-        let rule = routed.snapshot.policy.normalize_accept_encoding;
+        let rule = routed.policy.normalize_accept_encoding;
         normalize_accept_encoding(&mut fields, rule);
         Self {
             tools: Tools::of(ctx, cache),
             snapshot: Arc::clone(&routed.snapshot),
+            policy: Arc::clone(&routed.policy),
             upstream: routed.upstream.clone(),
             url: routed.url.clone(),
             key: routed.key.clone(),
@@ -160,7 +162,7 @@ impl Job {
     ) -> (OriginRequest, bool) {
         let mut fields = self.fields.clone();
         let validates = match (stale, conditions) {
-            (Some(stale), _) if !reuse::wants_anew(&self.asked, &self.snapshot.policy) => {
+            (Some(stale), _) if !reuse::wants_anew(&self.asked, &self.policy) => {
                 conditional::set_revalidation(&mut fields, &stale.head)
             }
             (Some(_), _) | (None, Conditions::Strip) => {

@@ -138,7 +138,7 @@ pub(super) fn error_response(status: StatusCode) -> Failure {
 
 /// Whether what is held is served instead of an error response (RFC 5861 4).
 fn stands_in(job: &Job, stale: &Stale, status: StatusCode) -> bool {
-    let policy = &job.snapshot.policy;
+    let policy = &job.policy;
     let now = job.tools.clock.wall();
     reuse::is_failure(status.as_u16(), policy)
         && stale.may_stand_in((&job.asked.directives, OriginFailure::Status), policy, now)
@@ -165,7 +165,7 @@ fn merge(
     response: &OriginResponse,
 ) -> Fetched {
     let own = own_fields(&response.headers, &[SET_COOKIE]);
-    let policy = &job.snapshot.policy;
+    let policy = &job.policy;
     let merged = stale
         .head
         .merged_with_304(&response.headers, times(response), policy)
@@ -234,7 +234,7 @@ fn share(job: &Job, writer: FillWriter<FillHead>, response: OriginResponse, epoc
         response: &response.headers,
         times: times(&response),
     };
-    match storable::storable(&exchange, &job.snapshot.policy) {
+    match storable::storable(&exchange, &job.policy) {
         Ok(storable) => fill(job, writer, response, (&storable, epoch)),
         Err(reason) => relay(job, writer, response, reason),
     }
@@ -323,7 +323,7 @@ pub(super) struct Place {
 impl Place {
     /// `None` when it varies by more than can be told apart.
     pub(super) fn of(job: &Job, response: &HeaderMap) -> Option<Self> {
-        let rule = job.snapshot.policy.normalize_accept_encoding;
+        let rule = job.policy.normalize_accept_encoding;
         let fields = match vary(response) {
             Vary::Nothing => {
                 return Some(Self {

@@ -17,7 +17,7 @@ impl Found {
     /// The key that a fill of this request is shared by: the alternate's where
     /// the URL's responses vary.
     pub(super) fn key(&self, routed: &Routed) -> CacheKey {
-        let rule = routed.snapshot.policy.normalize_accept_encoding;
+        let rule = routed.policy.normalize_accept_encoding;
         match (&self.held, &self.marker) {
             (Ok(held), _) => held.stale(routed).key,
             (Err(_), Some(marker)) => marker.alternate(&routed.key, &routed.head.headers, rule),
@@ -77,7 +77,7 @@ pub(super) async fn look_up(cache: &Cache, routed: &Routed, reading: Reading) ->
     let Some(marker) = Marker::parse(&hit.meta) else {
         return nothing(Miss::ReadError, None);
     };
-    let rule = routed.snapshot.policy.normalize_accept_encoding;
+    let rule = routed.policy.normalize_accept_encoding;
     let key = marker.alternate(&routed.key, &routed.head.headers, rule);
     match read(cache, &key, reading).await {
         Ok(hit) => Found {

@@ -95,7 +95,7 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
 /// Why a request is not for the cache at all.
 fn bypass(routed: &Routed) -> Option<Passing> {
     let head = &routed.head;
-    if may_look_up(&head.method, &routed.url, &routed.snapshot.policy).is_err() {
+    if may_look_up(&head.method, &routed.url, &routed.policy).is_err() {
         return Some(Passing::OFF);
     }
     if routed.upgrade.is_some() {
@@ -208,7 +208,7 @@ impl Cached<'_> {
 
     fn decide(&self, found: &Found) -> Decision {
         let now = self.ctx.shared.clock.wall();
-        let policy = &self.routed.snapshot.policy;
+        let policy = &self.routed.policy;
         match &found.held {
             Ok(held) if self.validated && !held.suspect => Decision::Serve(Outcome::HitRevalidated),
             Ok(held) => {
@@ -328,7 +328,7 @@ fn hit_status(held: &Held, routed: &Routed) -> CacheStatus {
 
 /// Seconds of freshness left, negative when stale.
 fn ttl(held: &Held, routed: &Routed) -> i64 {
-    let facts = held.head.facts();
+    let facts = held.head.facts().under(&routed.policy);
     let signed = |secs: u64| i64::try_from(secs).unwrap_or(i64::MAX);
     signed(facts.lifetime.secs) - signed(facts.age(routed.wall))
 }

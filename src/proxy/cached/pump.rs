@@ -61,7 +61,7 @@ pub(super) struct Leading {
 impl Leading {
     pub(super) fn of(job: &Job, marker: Marker) -> Self {
         let max = job.snapshot.records.cache_limits_http_max_alts;
-        let rule = job.snapshot.policy.normalize_accept_encoding;
+        let rule = job.policy.normalize_accept_encoding;
         Self {
             key: job.key.clone(),
             marker,

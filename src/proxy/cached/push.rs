@@ -199,7 +199,7 @@ impl Enclosed {
             response: &self.headers,
             times,
         };
-        let storable = storable(&exchange, &job.snapshot.policy)?;
+        let storable = storable(&exchange, &job.policy)?;
         let received = Received {
             status: self.status,
             version: self.version,

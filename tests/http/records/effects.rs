@@ -8,6 +8,7 @@ const NO_CACHE: &str = "GET /x\r\nCache-Control: no-cache";
 const MAX_AGE_0: &str = "GET /x\r\nCache-Control: max-age=0";
 const CREDENTIALS: &str = "GET /x\r\nAuthorization: Basic YTpi";
 const RANGE: &str = "GET /x\r\nRange: bytes=0-1";
+const RANGES: &str = "GET /x\r\nRange: bytes=0-0,1-1";
 const POST: &str = "POST /x\r\nContent-Length: 0";
 const OWN_VIA: &str = "GET /x\r\nVia: 1.1 x[0123-test] (x)";
 const ENCODINGS: &str = "GET /x\r\nAccept-Encoding: br, gzip";
@@ -59,6 +60,7 @@ effects! {
     "http.cache.ims_on_client_no_cache" = "0", "http.cache.ignore_client_no_cache" = "0";
         [GET, NO_CACHE], [TAGGED], |seen| seen.sent("if-none-match") => "\"a\"", "";
     "http.cache.max_stale_age" = "10"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
+    "http.allow_multi_range" = "2"; [GET, RANGES], [FRESH], Seen::status => "206", "416";
     "http.cache.range.lookup" = "0"; [GET, RANGE], [FRESH], Seen::status => "206", "200";
     "http.cache.range.write" = "1"; [RANGE], [FRESH], |seen| seen.sent("range") => "bytes=0-1", "";
     "http.cache.required_headers" = "2"; [GET, GET], [OLD], Seen::fetches => "1", "2";
