@@ -5,4 +5,5 @@ pub mod clock;
 pub(crate) mod planted;
 pub mod prng;
 pub mod scheme;
+pub(crate) mod simulated;
 pub mod size;

@@ -61,6 +61,16 @@ pub(crate) enum Planted {
     OldCopyTaken,
     /// A stripe that was away is trusted.
     AwayTrusted,
+    /// A stripe is trusted whose state folder was lost or put back.
+    LostStateTrusted,
+    /// A copy gets its place though what it was made from is gone.
+    CopyUnchecked,
+    /// A head gets its place before the free rows of other stripes are written.
+    HeadUndeferred,
+    /// Stripes that a key belonged on once are not told that it has changed.
+    FormerUnclaimed,
+    /// A purge counts as durable before it is written down.
+    PurgeUntold,
     /// What could not be read at a start counts as never written.
     UnreadTrusted,
 }

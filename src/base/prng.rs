@@ -40,7 +40,8 @@ impl Prng {
 #[must_use]
 pub fn system_u64() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
+    let system = || RandomState::new().build_hasher().finish();
+    super::simulated::chance().unwrap_or_else(system)
 }
 
 /// 128 bits from the operating system, for UUIDs and object ids.

@@ -24,6 +24,7 @@ use super::CacheKey;
 use super::hosting::{Hosting, Volumes};
 use super::placement::{Placement, RANKS};
 use super::tier::SpanTier;
+use crate::base::planted::{Planted, is_planted};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
@@ -208,7 +209,10 @@ impl Volume {
             owners.any(|owner| Arc::ptr_eq(owner, stripe))
         };
         let all = layout.all.stripes();
-        let claim = all.filter(|stripe| owns(stripe) || !stripe.is_settled());
+        let strays = |stripe: &Arc<LiveStripe>| {
+            !stripe.is_settled() && !is_planted(Planted::FormerUnclaimed)
+        };
+        let claim = all.filter(|stripe| owns(stripe) || strays(stripe));
         claim.cloned().collect()
     }
 

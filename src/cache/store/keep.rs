@@ -2,6 +2,7 @@
 
 use super::Cache;
 use super::deferred::Deferred;
+use crate::base::planted::{Planted, is_planted};
 use crate::cache::CacheKey;
 use crate::cache::format::fragment::FragmentKind;
 use crate::cache::invalidation::Subject;
@@ -245,7 +246,10 @@ impl Cache {
             .iter()
             .filter(|other| !Arc::ptr_eq(other, &target));
         if others.any(|other| other.may_hold(hash)) {
-            return self.defer(Arc::new(stored), target, &claimants);
+            if !is_planted(Planted::HeadUndeferred) {
+                return self.defer(Arc::new(stored), target, &claimants);
+            }
+            claimants.iter().for_each(|other| drop(other.free(hash)));
         }
         let cause = copy_of.map_or(WriteCause::Fill, |_| WriteCause::Refresh);
         let home = append(&stored, &target, copy_of, cause).inspect_err(|_| {

@@ -2,6 +2,7 @@
 //! a thread of its own makes the copies, so that no request waits for one.
 
 use super::Cache;
+use crate::base::simulated::is_simulated;
 use crate::cache::object::Stored;
 use crate::cache::tier::Sketch;
 use bytes::Bytes;
@@ -108,6 +109,13 @@ impl Mover {
     /// Starts the thread. If the system gives none, nothing is copied.
     pub(super) fn start(cache: Weak<Cache>) -> Self {
         let shared = Arc::new(Shared::default());
+        if is_simulated() {
+            return Self {
+                shared,
+                sketch: OnceLock::new(),
+                thread: None,
+            };
+        }
         let work = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("strata-tier".into());
         let started = Builder::new_current_thread()
@@ -136,6 +144,16 @@ impl Mover {
         let taken = self.shared.queue.lock().push(stored);
         self.shared.wake.notify_one();
         taken
+    }
+
+    /// What the thread does when it is woken, one copy after the other.
+    #[cfg(test)]
+    pub(super) async fn step(&self, cache: &Cache) {
+        while let Some(stored) = self.shared.next() {
+            cache.carry(&stored).await;
+            self.shared.end(&stored);
+        }
+        cache.evacuate().await;
     }
 
     /// Has the thread look at what the cursors come to.

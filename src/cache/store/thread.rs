@@ -3,6 +3,7 @@
 
 use super::Cache;
 use super::keep::Gone;
+use crate::base::simulated::is_simulated;
 use crate::cache::invalidation::State;
 use crate::cache::object::PurgeError;
 use crate::cache::volume::Written;
@@ -64,6 +65,8 @@ struct Unfinished {
 pub(super) struct CacheThread {
     jobs: Mutex<Option<Sender<Job>>>,
     thread: Option<JoinHandle<()>>,
+    /// What the thread would do, where a simulation does it by hand.
+    by_hand: Mutex<Option<(Work, Receiver<Job>)>>,
 }
 
 impl Drop for CacheThread {
@@ -91,6 +94,7 @@ impl CacheThread {
         });
         let unfinished = unfinished.collect();
         let thread = std::thread::Builder::new().name("strata-cache".into());
+        let mut by_hand = None;
         let started = Builder::new_current_thread().build().and_then(|waiting| {
             let mut work = Work {
                 cache,
@@ -99,15 +103,37 @@ impl CacheThread {
                 looks: 0,
                 waiting,
             };
-            thread.spawn(move || work.run(&jobs))
+            if is_simulated() {
+                by_hand = Some((work, jobs));
+                return Ok(None);
+            }
+            thread.spawn(move || work.run(&jobs)).map(Some)
         });
         if let Err(error) = &started {
             tracing::error!(%error, "the cache's thread can't be started: no purge is durable");
         }
-        let thread = started.ok();
         Self {
-            jobs: Mutex::new(thread.is_some().then_some(send)),
-            thread,
+            jobs: Mutex::new(started.is_ok().then_some(send)),
+            thread: started.ok().flatten(),
+            by_hand: Mutex::new(by_hand),
+        }
+    }
+
+    /// Does in a simulation what the thread would do.
+    fn work_off(&self) {
+        if let Some((work, jobs)) = &mut *self.by_hand.lock() {
+            let end = work.work_off(jobs.try_iter().collect());
+            if end.is_some() {
+                work.look();
+            }
+        }
+    }
+
+    /// What the thread does from time to time.
+    #[cfg(test)]
+    pub(super) fn tick(&self) {
+        if let Some((work, _)) = &mut *self.by_hand.lock() {
+            work.look();
         }
     }
 
@@ -173,10 +199,14 @@ impl CacheThread {
         if let Some(jobs) = &*self.jobs.lock() {
             drop(jobs.send(job));
         }
+        if is_simulated() {
+            self.work_off();
+        }
     }
 }
 
 /// What the thread works on.
+#[derive(Debug)]
 struct Work {
     cache: Weak<Cache>,
     state: State,

@@ -2,6 +2,7 @@
 
 use super::live::{Core, LiveStripe};
 use crate::base::aligned::AlignedBuf;
+use crate::base::simulated::is_simulated;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::stripe::{
     Geometry, NotRecovered, Recovery, RecoveryReport, RecoveryStart, RecoveryStep, Stripe,
@@ -44,6 +45,9 @@ impl LiveStripe {
         if is_new {
             self.begin_settled();
             return self.format(&seed);
+        }
+        if is_simulated() {
+            return self.recover(&seed);
         }
         let stripe = Arc::clone(self);
         let thread = std::thread::Builder::new().name("strata-start".into());

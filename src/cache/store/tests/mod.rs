@@ -9,6 +9,7 @@ mod image;
 mod loading;
 mod machine;
 mod placement;
+mod simulation;
 mod tiers;
 mod volumes;
 mod warm;
