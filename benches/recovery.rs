@@ -128,6 +128,7 @@ fn append(stripe: &mut Stripe, key_hash: u128, now: MonoTime) {
         body: &body,
         keep: &[],
         copy_of: None,
+        pinned: false,
     };
     stripe.append(now, &fragment).unwrap();
 }

@@ -288,6 +288,10 @@ impl Cache {
         self.counters.write(self.volume_of(key), outcome);
     }
 
+    pub(super) fn count_pin_refused(&self) {
+        self.counters.add(Metric::CachePinsRefused, 1);
+    }
+
     pub(super) fn writer_ended(&self) {
         self.counters.sub(Metric::CacheWriteActive, 1);
     }

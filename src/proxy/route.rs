@@ -262,7 +262,14 @@ impl Router<'_> {
         };
         let base = &self.snapshot.policy;
         let ruled = self.snapshot.cache_rules.policy(base, &asked);
-        ruled.map_or_else(|| Arc::clone(base), Arc::new)
+        let permitted = self.snapshot.records.cache_permit_pinning != 0;
+        ruled.map_or_else(
+            || Arc::clone(base),
+            |mut policy| {
+                policy.pin = policy.pin.filter(|_| permitted);
+                Arc::new(policy)
+            },
+        )
     }
 
     /// CONNECT is forwarding, to a port that is meant for it, where no rule is

@@ -1,6 +1,7 @@
 //! The rules of cache.config, end to end.
 
-use crate::support::{Client, Origin, Proxy};
+use crate::support::{Client, Origin, Proxy, until};
+use strata::metrics::Metric;
 
 /// Rules, what is asked one after the other, the fields of every answer, and
 /// how many of the requests come to the origin.
@@ -90,4 +91,31 @@ fn each_rule_has_its_effect_on_what_it_is_for_and_on_nothing_else() {
         let fetches = origin.requests().len();
         assert_eq!(fetches, case.fetches, "{}", case.rules);
     }
+}
+
+#[test]
+fn what_a_rule_pins_is_pinned_where_the_record_permits_it() {
+    let fields = "Cache-Control: max-age=60\r\n";
+    let origin = Origin::answering(move |_| {
+        format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 1\r\n\r\nx").into_bytes()
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let proxy = Proxy::on_disk("", &origin.map("/"), dir.path());
+    let rule = "dest_domain=. suffix=pinned pin-in-cache=1d";
+    let get = |path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(Client::connect(proxy.address).ask(request).status, 200);
+    };
+    let writes = || proxy.counter(Metric::CacheWriteBytes);
+    proxy.reload_cache_rules("", rule, &origin.map("/"));
+    get("/not-permitted-to-be-pinned");
+    let permit = "CONFIG proxy.config.cache.permit.pinning INT 1\n";
+    proxy.reload_cache_rules(permit, rule, &origin.map("/"));
+    get("/not");
+    until("two objects on the device", || writes() > 0);
+    assert_eq!(proxy.counter(Metric::CachePinnedBytes), 0);
+    get("/pinned");
+    until("an object that is pinned", || {
+        proxy.counter(Metric::CachePinnedBytes) > 0
+    });
 }

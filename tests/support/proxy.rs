@@ -128,6 +128,19 @@ impl Proxy {
         self.snapshot.store(Arc::new(snapshot));
     }
 
+    /// As [`Self::reload`], with this cache.config.
+    pub(crate) fn reload_cache_rules(&self, records: &str, cache_rules: &str, remap: &str) {
+        let (file, findings) = cache_rules::parse("cache.config", cache_rules.as_bytes());
+        assert_eq!(findings.errors, []);
+        let parts = SnapshotParts {
+            cache_rules: CacheRules::new(&file),
+            ..parts(records, remap)
+        };
+        let generation = self.snapshot.load().generation + 1;
+        let snapshot = Snapshot::new(generation, parts);
+        self.snapshot.store(Arc::new(snapshot));
+    }
+
     /// A counter's value.
     pub(crate) fn counter(&self, metric: Metric) -> u64 {
         self.registry.get(metric)

@@ -31,10 +31,6 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn set(&self, entry: DirEntry) {
-        self.slot.store(entry.bits(), Ordering::Release);
-    }
-
     /// The position, or `None` for a slot that may be taken.
     fn position(&self, view: View) -> Option<u64> {
         view.log.position(self.entry, view.cursor)
@@ -64,11 +60,11 @@ impl Directory {
             }
             // All but the last are cleared before the new entry is seen.
             if let Some(earlier) = replaced.replace(seen) {
-                earlier.set(DirEntry::FREE);
+                self.set(&earlier, DirEntry::FREE);
             }
         }
         match replaced {
-            Some(seen) => seen.set(entry),
+            Some(seen) => self.set(&seen, entry),
             None => removed.extend(self.place_new(home, entry, view)),
         }
         removed
@@ -108,7 +104,7 @@ impl Directory {
                 }];
             }
             dropped.push(gone(home.page, &seen, false));
-            seen.set(DirEntry::FREE);
+            self.set(&seen, DirEntry::FREE);
         }
         dropped.extend(self.place_new(home, entry, view));
         dropped
@@ -121,16 +117,21 @@ impl Directory {
             if seen.position(view).is_some() {
                 removed.push(gone(home.page, &seen, false));
             }
-            seen.set(DirEntry::FREE);
+            self.set(&seen, DirEntry::FREE);
             self.mark_dirty(home.page);
         }
         removed
     }
 
+    fn set(&self, seen: &Seen<'_>, entry: DirEntry) {
+        self.note_pins(seen.entry, entry);
+        seen.slot.store(entry.bits(), Ordering::Release);
+    }
+
     /// Finds a slot for an entry whose tag is nowhere in its buckets.
     fn place_new(&self, home: Home, entry: DirEntry, view: View) -> Option<Removed> {
         if let Some(seen) = self.open_slot(home, view) {
-            seen.set(entry);
+            self.set(&seen, entry);
             return None;
         }
         if self.moved_away(home, entry, view) {
@@ -140,7 +141,7 @@ impl Directory {
             let pinned = seen.entry.is_pinned();
             (pinned, seen.position(view).unwrap_or(0))
         })?;
-        oldest.set(entry);
+        self.set(&oldest, entry);
         Some(gone(home.page, &oldest, true))
     }
 
@@ -168,9 +169,9 @@ impl Directory {
             let Some(to) = other.find(|to| to.position(view).is_none()) else {
                 continue;
             };
-            to.set(seen.entry);
+            self.set(&to, seen.entry);
             self.moves_of(home.page).fetch_add(1, Ordering::Release);
-            seen.set(entry);
+            self.set(&seen, entry);
             return true;
         }
         false

@@ -90,6 +90,8 @@ pub struct Directory {
     written: AtomicU64,
     written_sequence: AtomicU64,
     suspect_below: AtomicU64,
+    /// Bytes of the entries that are pinned.
+    pinned: AtomicU64,
 }
 
 impl Directory {
@@ -110,6 +112,7 @@ impl Directory {
             written: AtomicU64::new(cursor),
             written_sequence: AtomicU64::new(0),
             suspect_below: AtomicU64::new(0),
+            pinned: AtomicU64::new(0),
         }
     }
 
@@ -242,6 +245,23 @@ impl Directory {
     #[must_use]
     pub fn knows(&self, key_hash: u128) -> bool {
         self.is_open(Home::of(key_hash, self.pages).page)
+    /// Bytes that the sizes of pinned entries add up to, those counted that the
+    /// hand has yet to clear.
+    #[must_use]
+    pub fn pinned_bytes(&self) -> u64 {
+        self.pinned.load(Ordering::Relaxed)
+    }
+
+    /// Counts what a slot's change does to the pinned bytes. Only the one
+    /// writer changes them.
+    fn note_pins(&self, old: DirEntry, new: DirEntry) {
+        let size = |entry: DirEntry| match entry.is_pinned() && !entry.is_free() {
+            true => entry.size(),
+            false => 0,
+        };
+        let before = self.pinned.load(Ordering::Relaxed);
+        let after = (before + size(new)).saturating_sub(size(old));
+        self.pinned.store(after, Ordering::Relaxed);
     }
 
     /// Pages of the directory.

@@ -49,6 +49,7 @@ impl Directory {
             let entry = DirEntry::from_bits(bits);
             let position = log.position(entry, copy.cursor);
             if position.is_some_and(|at| is_ahead(at, now, log.bytes)) {
+                self.note_pins(DirEntry::FREE, entry);
                 slot.store(bits, Ordering::Release);
             }
         }

@@ -47,6 +47,7 @@ impl Directory {
         for slot in slots {
             let entry = DirEntry::from_bits(slot.load(Ordering::Acquire));
             if !entry.is_free() && log.position(entry, cursor).is_none() {
+                self.note_pins(entry, DirEntry::FREE);
                 slot.store(DirEntry::FREE.bits(), Ordering::Release);
                 changed = true;
             }

@@ -2,8 +2,12 @@
 //! covered by the fragment's checksums.
 //!
 //! ```text
-//! head | key text | the proxy's meta, opaque
+//! head | key text | the proxy's meta, opaque | until when, if pinned
 //! ```
+//!
+//! A pinned object's head ends in 8 bytes: the Unix time in seconds up to which
+//! it is kept. A fragment of its body has a meta then, too:
+//! [`PinnedFragment`].
 //!
 //! ## ObjectHead
 //!
@@ -11,7 +15,7 @@
 //! |-------:|------:|----------------|-------------------------------------------------|
 //! |      0 |     2 | version        | of the format                                   |
 //! |      2 |     1 | kind           | 1 object, 2 marker                              |
-//! |      3 |     1 | flags          | 0; later: held in part                          |
+//! |      3 |     1 | flags          | bit 0 held in part, bit 1 pinned                |
 //! |      4 |     4 | fragment_bytes | of a full body fragment; 0 = the body is here   |
 //! |      8 |    16 | object_id      | random; body fragments are found by it          |
 //! |     24 |     8 | body_length    | of the whole object, bytes                      |
@@ -47,6 +51,11 @@ pub struct ObjectHead {
 
 const _: () = assert!(size_of::<ObjectHead>() == OBJECT_HEAD_BYTES);
 
+/// The body may have gaps.
+const IN_PART: u8 = 1;
+/// The time follows up to which the object is kept.
+const PINNED: u8 = 2;
+
 /// What a head leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadKind {
@@ -73,6 +82,10 @@ pub struct ObjectContent {
     pub key: Bytes,
     /// The proxy's meta.
     pub meta: Bytes,
+    /// Whether fragments of the body may be missing.
+    pub in_part: bool,
+    /// Unix time in seconds up to which it is kept, if it is pinned.
+    pub pinned_until: Option<u64>,
 }
 
 /// The key under which fragment `index` of an object's body is stored.
@@ -96,7 +109,7 @@ impl ObjectContent {
                 HeadKind::Object => 1,
                 HeadKind::Marker => 2,
             },
-            flags: 0,
+            flags: self.flags(),
             fragment_bytes: U32::new(self.fragment_bytes),
             object_id: U128::new(self.object_id),
             body_length: U64::new(self.body_length),
@@ -104,7 +117,18 @@ impl ObjectContent {
             key_length: U32::new(u32::try_from(self.key.len()).ok()?),
             meta_length: U32::new(u32::try_from(self.meta.len()).ok()?),
         };
-        Some([head.as_bytes(), &self.key, &self.meta].concat())
+        let until = self.pinned_until.map(u64::to_le_bytes);
+        let until = until.as_ref().map_or(&[][..], |bytes| bytes);
+        Some([head.as_bytes(), &self.key, &self.meta, until].concat())
+    }
+
+    fn flags(&self) -> u8 {
+        let pinned = if self.pinned_until.is_some() {
+            PINNED
+        } else {
+            0
+        };
+        pinned | if self.in_part { IN_PART } else { 0 }
     }
 
     /// The head in the verified meta of a head fragment; shares its bytes.
@@ -129,8 +153,12 @@ impl ObjectContent {
                 have: to_u64(bytes.len()),
             });
         }
+        let pinned = head.flags & PINNED != 0;
+        let behind = bytes.get(end..).and_then(|rest| rest.first_chunk());
         Ok(Self {
             kind,
+            in_part: head.flags & IN_PART != 0,
+            pinned_until: behind.filter(|_| pinned).map(|b| u64::from_le_bytes(*b)),
             fragment_bytes: head.fragment_bytes.get(),
             object_id: head.object_id.get(),
             body_length: head.body_length.get(),
@@ -138,6 +166,54 @@ impl ObjectContent {
             key: bytes.slice(OBJECT_HEAD_BYTES..key_end),
             meta: bytes.slice(key_end..end),
         })
+    }
+}
+
+/// The meta of a fragment of a pinned object's body: 48 bytes, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PinnedFragment {
+    /// Unix time in seconds up to which it is kept.
+    pub until: u64,
+    /// Number of the fragment in the body.
+    pub index: u64,
+    /// The key of the object's head; without that head it is kept no longer.
+    pub head: u128,
+    /// As in the head.
+    pub object_id: u128,
+}
+
+impl PinnedFragment {
+    /// Its bytes, little endian.
+    #[must_use]
+    pub fn encode(&self) -> [u8; 48] {
+        let mut bytes = [0; 48];
+        bytes[..8].copy_from_slice(&self.until.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.index.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.head.to_le_bytes());
+        bytes[32..].copy_from_slice(&self.object_id.to_le_bytes());
+        bytes
+    }
+
+    /// What the verified meta of a body fragment says; `None` if that is no
+    /// such meta.
+    #[must_use]
+    pub fn decode(meta: &[u8]) -> Option<Self> {
+        let (until, rest) = meta.split_first_chunk()?;
+        let (index, rest) = rest.split_first_chunk()?;
+        let (head, rest) = rest.split_first_chunk()?;
+        let object_id = <[u8; 16]>::try_from(rest).ok()?;
+        Some(Self {
+            until: u64::from_le_bytes(*until),
+            index: u64::from_le_bytes(*index),
+            head: u128::from_le_bytes(*head),
+            object_id: u128::from_le_bytes(object_id),
+        })
+    }
+
+    /// The key of the fragment.
+    #[must_use]
+    pub fn key(&self) -> u128 {
+        body_key(self.object_id, self.index)
     }
 }
 
@@ -172,6 +248,8 @@ mod tests {
             epoch: 9,
             key: Bytes::from_static(b"http://a/"),
             meta: Bytes::from_static(b"ETag: \"1\"\r\n"),
+            in_part: false,
+            pinned_until: None,
         }
     }
 
@@ -180,6 +258,40 @@ mod tests {
         let bytes = Bytes::from(sample().encode().unwrap());
         assert_eq!(ObjectContent::decode(&bytes), Ok(sample()));
         golden("object_head", &bytes);
+    }
+
+    #[test]
+    fn a_head_says_that_it_is_pinned_and_held_in_part() {
+        for (in_part, pinned_until) in [(true, None), (false, Some(7)), (true, Some(u64::MAX))] {
+            let content = ObjectContent {
+                in_part,
+                pinned_until,
+                ..sample()
+            };
+            let bytes = Bytes::from(content.encode().unwrap());
+            assert_eq!(ObjectContent::decode(&bytes), Ok(content));
+        }
+        let pinned = ObjectContent {
+            pinned_until: Some(7),
+            ..sample()
+        };
+        let bytes = pinned.encode().unwrap();
+        let cut = Bytes::from(bytes[..bytes.len() - 1].to_vec());
+        assert_eq!(ObjectContent::decode(&cut).unwrap().pinned_until, None);
+    }
+
+    #[test]
+    fn a_pinned_fragment_comes_back_as_it_was_written() {
+        let fragment = PinnedFragment {
+            until: 5,
+            head: 6 << 100,
+            object_id: 7 << 90,
+            index: 8,
+        };
+        let bytes = fragment.encode();
+        assert_eq!(PinnedFragment::decode(&bytes), Some(fragment));
+        assert_eq!(fragment.key(), body_key(7 << 90, 8));
+        assert_eq!(PinnedFragment::decode(&bytes[1..]), None);
     }
 
     #[test]

@@ -168,6 +168,8 @@ mod tests {
             epoch: 0,
             body_len: chunks.iter().map(len).sum(),
             chunks: Some(chunks),
+            in_part: false,
+            pinned_until: None,
             fragments: None,
             home: None,
         }))

@@ -25,6 +25,10 @@ pub(in crate::cache) struct Stored {
     /// The epoch at which its fill began.
     pub(in crate::cache) epoch: u64,
     pub(in crate::cache) body_len: u64,
+    /// Whether the head says that fragments of the body may be missing.
+    pub(in crate::cache) in_part: bool,
+    /// Unix time in seconds up to which it is kept, if it is pinned.
+    pub(in crate::cache) pinned_until: Option<u64>,
     /// The whole body in order, when it is in memory.
     pub(in crate::cache) chunks: Option<Box<[Bytes]>>,
     /// Where the body lies on a stripe, when it is too long for the head's
@@ -61,6 +65,8 @@ impl Stored {
             meta,
             epoch,
             body_len: self.body_len,
+            in_part: self.in_part,
+            pinned_until: self.pinned_until,
             chunks: self.chunks.clone(),
             fragments: self.fragments.clone(),
             home: None,
@@ -104,6 +110,8 @@ impl Stored {
             meta: own(&self.meta),
             epoch: self.epoch,
             body_len: self.body_len,
+            in_part: self.in_part,
+            pinned_until: self.pinned_until,
             chunks: Some(chunks.iter().map(own).collect()),
             fragments: self.fragments.clone(),
             home: self.home.clone(),
@@ -124,6 +132,8 @@ impl Stored {
             epoch: self.epoch,
             key: self.key.text().clone(),
             meta: self.meta.clone(),
+            in_part: self.in_part,
+            pinned_until: self.pinned_until,
         };
         content.encode()
     }
@@ -152,6 +162,10 @@ impl Stored {
             meta: content.meta,
             epoch: content.epoch,
             body_len: content.body_length,
+            in_part: content.in_part,
+            pinned_until: content
+                .pinned_until
+                .filter(|_| located.place.entry.is_pinned()),
             chunks: inline.then(|| Box::from([body])),
             fragments: (!inline).then(|| Fragments {
                 stripe: Arc::clone(stripe),

@@ -7,7 +7,7 @@ use super::room::Room;
 use super::stored::{Fragments, Stored};
 use crate::base::prng::system_u128;
 use crate::cache::format::fragment::{FragmentKind, fragment_bytes};
-use crate::cache::format::object::body_key;
+use crate::cache::format::object::{PinnedFragment, body_key};
 use crate::cache::store::Cache;
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::WriteCause;
@@ -37,6 +37,8 @@ pub struct ObjectWriter {
     object_id: u128,
     /// Complete pieces on that stripe.
     appended: u64,
+    /// Unix time in seconds up to which it is kept, while it is to be pinned.
+    pinned_until: Option<u64>,
     len: u64,
     failed: bool,
 }
@@ -57,6 +59,7 @@ impl ObjectWriter {
             fragments: None,
             object_id: system_u128(),
             appended: 0,
+            pinned_until: None,
             len: 0,
             failed: false,
         };
@@ -72,6 +75,15 @@ impl ObjectWriter {
         if let Ok(Some(owner)) = self.cache.owner(&self.object.key) {
             owner.ask_for(body_key(self.object_id, index));
         }
+    }
+
+    /// Has the object kept up to this Unix time in seconds, however far the
+    /// cursor goes, if its stripe has room for another pinned one; to be said
+    /// before the first [`ObjectWriter::push`].
+    #[must_use]
+    pub const fn pinned_until(mut self, secs: u64) -> Self {
+        self.pinned_until = Some(secs);
+        self
     }
 
     /// Adds `bytes` to the body. It never waits for a device, and copies the
@@ -237,18 +249,38 @@ impl ObjectWriter {
         let Some(fragments) = &self.fragments else {
             return Ok(());
         };
+        let pin = self.pin_of(fragments);
         let new = NewFragment {
             key_hash: body_key(fragments.object_id, self.appended),
             kind: FragmentKind::Body,
-            meta: &[],
+            meta: pin.as_ref().map_or(&[], |meta| meta),
             body: std::slice::from_ref(piece),
             keep: &[],
             copy_of: None,
+            pinned: pin.is_some(),
         };
-        fragments.stripe.append(&new, WriteCause::Fill)?;
+        let entry = fragments.stripe.append(&new, WriteCause::Fill)?.place.entry;
+        if !entry.is_pinned() && self.pinned_until.take().is_some() {
+            // What is pinned in part is of no use.
+            self.cache.count_pin_refused();
+        }
         self.ask_for(self.appended + PAGES_AHEAD);
         self.appended += 1;
         Ok(())
+    }
+
+    /// The meta of the next fragment, if it is to be pinned: of a body that has
+    /// no room as a whole, no part is.
+    fn pin_of(&self, fragments: &Fragments) -> Option<[u8; 48]> {
+        let until = self.pinned_until?;
+        let more = self.object.body_len.unwrap_or(0).saturating_sub(self.len);
+        let pinned = PinnedFragment {
+            until,
+            index: self.appended,
+            head: self.object.key.hash(),
+            object_id: fragments.object_id,
+        };
+        fragments.stripe.may_pin(more).then(|| pinned.encode())
     }
 
     fn finish(&mut self) -> Result<(), NotStored> {
@@ -280,6 +312,8 @@ impl ObjectWriter {
             meta: self.object.meta.clone(),
             epoch: self.object.epoch,
             body_len,
+            in_part: false,
+            pinned_until: self.pinned_until,
             chunks: chunks.map(Vec::into_boxed_slice),
             fragments: self.fragments.clone(),
             home: None,

@@ -153,6 +153,8 @@ impl Cache {
         let unread = stripes.iter().map(|stripe| stripe.pages_unread()).sum();
         set(Metric::CachePagesUnread, unread);
         self.publish_volumes();
+        let pinned = stripes.iter().map(|stripe| stripe.pinned_bytes()).sum();
+        set(Metric::CachePinnedBytes, pinned);
         self.publish_wear();
     }
 

@@ -7,13 +7,16 @@ use super::promote::Copying;
 use crate::cache::CacheKey;
 use crate::cache::format::batch::Row;
 use crate::cache::format::fragment::FragmentKind;
-use crate::cache::format::object::ObjectContent;
-use crate::cache::object::{Home, Stored};
+use crate::cache::format::object::{ObjectContent, PinnedFragment};
+use crate::cache::object::{Home, NotStored, Stored};
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::{SpanTier, WriteCause};
 use crate::cache::volume::{LiveStripe, Located};
 use crate::metrics::Metric;
 use std::sync::Arc;
+
+/// How often a pinned fragment waits for the write backlog to go down.
+const PATIENCE: u32 = 8;
 
 impl Cache {
     /// Keeps what was read of the batches that the cursors come to next.
@@ -32,6 +35,9 @@ impl Cache {
 
     async fn keep_row(&self, stripe: &Arc<LiveStripe>, row: &Row) {
         stripe.known(row.key).await;
+        if stripe.is_pinned(row.key, row.entry) && self.keep_pinned(stripe, row).await {
+            return;
+        }
         if !stripe.was_read(row.key, row.entry) {
             return;
         }
@@ -44,17 +50,74 @@ impl Cache {
             return;
         };
         if !row.entry.is_head() {
-            append_again(stripe, row, &located);
-        } else if let Some(stored) = of_head(stripe, located) {
+            append_again(stripe, row, &located, false).ok();
+        } else if let Some(stored) = of_head(stripe, &located) {
             if demotes {
                 self.demote(&stored).await;
             }
-            match (evacuates, self.volume.is_owner(stripe, &stored.key)) {
-                (true, true) => self.evacuate_head(stripe, &stored),
-                (true, false) => self.bring_home(&stored, stripe).await,
+            let unpinned = Stored {
+                pinned_until: None,
+                ..stored
+            };
+            match (evacuates, self.volume.is_owner(stripe, &unpinned.key)) {
+                (true, true) => {
+                    self.evacuate_head(stripe, &unpinned).ok();
+                }
+                (true, false) => self.bring_home(&unpinned, stripe).await,
                 (false, _) => {}
             }
         }
+    }
+
+    /// Appends a pinned fragment again while it is to be kept. False when it is
+    /// not, any more, or can't be had.
+    async fn keep_pinned(&self, stripe: &Arc<LiveStripe>, row: &Row) -> bool {
+        let Some(located) = stripe.fragment_of(row.key, row.entry).await else {
+            return false;
+        };
+        let now = self.clock.wall().as_secs();
+        for _ in 0..PATIENCE {
+            let kept = if row.entry.is_head() {
+                let stored = of_head(stripe, &located).filter(|s| s.pinned_until > Some(now));
+                let Some(stored) = stored else { return false };
+                if !self.volume.is_owner(stripe, &stored.key) {
+                    self.bring_home(&stored, stripe).await;
+                    return true;
+                }
+                self.evacuate_head(stripe, &stored)
+            } else if self.is_kept_fragment(stripe, row, &located).await {
+                append_again(stripe, row, &located, true)
+            } else {
+                return false;
+            };
+            if kept != Err(NotStored::Backlog) {
+                return true;
+            }
+            stripe.flush().await;
+        }
+        tracing::warn!(path = %stripe.path().display(), "a pinned fragment is lost: \
+            too many bytes wait to be written");
+        true
+    }
+
+    /// Whether the object of a pinned fragment is there, and pinned yet.
+    async fn is_kept_fragment(
+        &self,
+        stripe: &Arc<LiveStripe>,
+        row: &Row,
+        located: &Located,
+    ) -> bool {
+        let now = self.clock.wall().as_secs();
+        let pinned = PinnedFragment::decode(&located.fragment.meta);
+        let Some(pinned) = pinned.filter(|p| p.until > now && p.key() == row.key) else {
+            return false;
+        };
+        let same = |head: Located| {
+            let content = ObjectContent::decode(&head.fragment.meta).ok()?;
+            let same = content.object_id == pinned.object_id;
+            (same && head.place.entry.is_pinned()).then_some(())
+        };
+        stripe.find(pinned.head, same).await.is_ok()
     }
 
     /// Copies an object to the capacity tier, unless that has it.
@@ -92,20 +155,19 @@ impl Cache {
     }
 
     /// Appends a head again in its own stripe.
-    fn evacuate_head(&self, stripe: &Arc<LiveStripe>, stored: &Stored) {
+    fn evacuate_head(&self, stripe: &Arc<LiveStripe>, stored: &Stored) -> Result<(), NotStored> {
         let hash = stored.key.hash();
-        let Some(home) = &stored.home else { return };
+        let home = stored.home.as_ref().ok_or(NotStored::Replaced)?;
         // Read before the check: what comes after it is newer than the copy.
         let epoch = self.rules.epoch();
         let _slot = self.slots.lock(hash);
         if self.rules.kills(&stored.subject()) {
-            return;
+            return Err(NotStored::Invalidated);
         }
         let again = stored.with_meta(stored.meta.clone(), epoch);
-        let appended = append(&again, stripe, Some(home), WriteCause::Evacuation);
-        if let Ok(newer) = appended {
-            self.move_home(hash, home, newer);
-        }
+        let newer = append(&again, stripe, Some(home), WriteCause::Evacuation)?;
+        self.move_home(hash, home, newer);
+        Ok(())
     }
 
     /// Tells RAM where a head lies now. The key's slot is held.
@@ -124,23 +186,30 @@ impl Cache {
 }
 
 /// The object of a head, if the head says its key.
-pub(super) fn of_head(stripe: &Arc<LiveStripe>, located: Located) -> Option<Stored> {
+pub(super) fn of_head(stripe: &Arc<LiveStripe>, located: &Located) -> Option<Stored> {
     let content = ObjectContent::decode(&located.fragment.meta).ok()?;
-    Stored::from_fragment(located, &CacheKey::of_text(content.key), stripe)
+    Stored::from_fragment(located.clone(), &CacheKey::of_text(content.key), stripe)
 }
 
 /// Appends a body fragment again. One that is gone, or has no room, is left to
 /// the cursor.
-fn append_again(stripe: &Arc<LiveStripe>, row: &Row, located: &Located) {
+fn append_again(
+    stripe: &Arc<LiveStripe>,
+    row: &Row,
+    located: &Located,
+    pinned: bool,
+) -> Result<(), NotStored> {
     let new = NewFragment {
         key_hash: row.key,
         kind: FragmentKind::Body,
-        meta: &[],
+        meta: if pinned { &located.fragment.meta } else { &[] },
         body: std::slice::from_ref(&located.fragment.body),
         keep: &[],
         copy_of: Some(located.place.entry),
+        pinned,
     };
-    if let Err(no) = stripe.append(&new, WriteCause::Evacuation) {
+    let appended = stripe.append(&new, WriteCause::Evacuation);
+    appended.map(drop).inspect_err(|no| {
         tracing::debug!(%no, "a fragment is left to the cursor");
-    }
+    })
 }

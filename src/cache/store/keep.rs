@@ -260,6 +260,9 @@ impl Cache {
                 target.free(hash);
             }
         })?;
+        if stored.pinned_until.is_some() && !home.entry.is_pinned() {
+            self.count_pin_refused();
+        }
         self.admit_or_drop(Arc::new(stored.with_home(Some(home))), &target)
     }
 
@@ -327,6 +330,7 @@ pub(super) fn append(
         body,
         keep: &[],
         copy_of: copy_of.map(|home| home.entry),
+        pinned: stored.pinned_until.is_some(),
     };
     let appended = target.append(&new, cause)?;
     Ok(Home {

@@ -232,6 +232,8 @@ mod tests {
             epoch: 0,
             body_len: 0,
             chunks: Some(Box::from([Bytes::from(vec![0; bytes])])),
+            in_part: false,
+            pinned_until: None,
             fragments: None,
             home: None,
         })

@@ -9,7 +9,7 @@ use super::Cache;
 use super::keep::append;
 use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::fragment::FragmentKind;
-use crate::cache::format::object::body_key;
+use crate::cache::format::object::{PinnedFragment, body_key};
 use crate::cache::object::{Fragments, Hit, Miss, NotStored, Stored};
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::{Sketch, SpanTier, Tier, WriteCause};
@@ -184,6 +184,7 @@ impl Cache {
             return Err(NotMoved::Gone);
         }
         let mut copy = stored.with_meta(stored.meta.clone(), epoch);
+        copy.pinned_until = copying.pinned_until();
         copy.fragments = stored.fragments.as_ref().map(|from| from.on(target));
         let placed = append(&copy, target, None, copying.cause)?;
         if copying.cause == WriteCause::Evacuation {
@@ -214,20 +215,44 @@ impl<'a> Copying<'a> {
         let key = body_key(from.object_id, index);
         let read = from.stripe.body_fragment(from.object_id, index).await;
         let body = read.map_err(|_: Miss| NotMoved::Gone)?;
-        self.append(key, &body).await?;
+        self.append(key, &body, self.pin_of(index)).await?;
         self.bytes += log_bytes_of(0, body.len());
         self.fragments += 1;
         Ok(())
     }
 
-    async fn append(&self, key_hash: u128, body: &Bytes) -> Result<(), NotMoved> {
+    /// Between tiers, pinned stays the one that it is a copy of; what goes to
+    /// the stripe that owns it now goes with its pin.
+    fn pinned_until(&self) -> Option<u64> {
+        let moves = self.cause == WriteCause::Evacuation;
+        self.stored.pinned_until.filter(|_| moves)
+    }
+
+    /// The meta of a body fragment that is to be pinned.
+    fn pin_of(&self, index: u64) -> Option<[u8; 48]> {
+        let pinned = PinnedFragment {
+            until: self.pinned_until()?,
+            index,
+            head: self.stored.key.hash(),
+            object_id: self.stored.fragments.as_ref()?.object_id,
+        };
+        Some(pinned.encode())
+    }
+
+    async fn append(
+        &self,
+        key_hash: u128,
+        body: &Bytes,
+        pin: Option<[u8; 48]>,
+    ) -> Result<(), NotMoved> {
         let new = NewFragment {
             key_hash,
             kind: FragmentKind::Body,
-            meta: &[],
+            meta: pin.as_ref().map_or(&[], |meta| meta),
             body: std::slice::from_ref(body),
             keep: &[],
             copy_of: None,
+            pinned: pin.is_some(),
         };
         for _ in 0..PATIENCE {
             match self.target.append(&new, self.cause) {

@@ -1,6 +1,7 @@
 //! What goes into the log: fragments and rows, into the batch that fills.
 
 use super::batch::{Filling, Stamp, put_bytes};
+use super::passing::least_ahead;
 use super::plan::{Appended, Freed, Refused};
 use super::{NewFragment, State, Stripe};
 use crate::base::clock::MonoTime;
@@ -10,6 +11,9 @@ use crate::cache::format::batch::{BATCH_HEADER_BYTES, Row, RowKind};
 use crate::cache::format::dir_entry::{DirEntry, EntryParts};
 use crate::cache::format::fragment::{FragmentKind, FragmentParts, FragmentPlace, fragment_bytes};
 use crate::cache::format::{to_u64, to_usize};
+
+/// Pinned bytes are one of so many of the log at most.
+const PINNED_SHARE: u64 = 10;
 
 impl Stripe {
     /// Takes a fragment into the log. It replaces the key's entries, and is
@@ -38,7 +42,8 @@ impl Stripe {
             meta: new.meta,
             body: new.body,
         });
-        let place = self.enter(new, position, length);
+        let pinned = self.may_pin(new, length);
+        let place = self.enter(new, (position, length), pinned);
         Ok(Appended { place, sequence })
     }
 
@@ -56,23 +61,66 @@ impl Stripe {
         if new.copy_of.is_some_and(gone) && !is_planted(Planted::OldCopyTaken) {
             return Err(Refused::Superseded);
         }
-        if !self.has_room(length) {
+        let has_room = match new.copy_of {
+            // The walk's own copies go where it has been.
+            Some(_) => self.takes(length),
+            None => self.has_room(length),
+        };
+        if !has_room {
             return Err(Refused::Backlog);
         }
         Ok(())
     }
 
-    /// Whether a fragment of `length` bytes, its own header included, would
-    /// not be refused as `Backlog` now.
+    /// Whether a fragment of `length` bytes, its own header included, that is
+    /// no copy would not be refused as `Backlog` now.
     #[must_use]
     pub fn has_room(&self, length: u64) -> bool {
+        self.takes(length) && !self.runs_into_pins(length)
+    }
+
+    /// Whether neither the ring nor the backlog is full.
+    fn takes(&self, length: u64) -> bool {
         let ring_lags = self.redo.is_full(self.geometry.log_bytes())
             || self.redo.is_forced() && !self.redo.has_room(&self.geometry);
         !ring_lags && self.waiting_bytes() + length <= self.options.backlog_bytes
     }
 
+    /// Whether the fragment gets the pin that it is to have: a copy of a pinned
+    /// one takes its place, others need room.
+    fn may_pin(&self, new: &NewFragment<'_>, length: u64) -> bool {
+        let replaces = new.copy_of.is_some_and(DirEntry::is_pinned);
+        new.pinned && (replaces || self.has_room_for_pins(length))
+    }
+
+    /// Whether so many bytes more may be pinned.
+    #[must_use]
+    pub fn has_room_for_pins(&self, bytes: u64) -> bool {
+        let most = self.geometry.log_bytes() / PINNED_SHARE;
+        self.directory.pinned_bytes().saturating_add(bytes) <= most
+    }
+
+    /// Whether the cursor, `length` bytes on, would be too near to where the
+    /// walk ahead of it has come to, and something may be pinned: then the
+    /// walk goes first.
+    fn runs_into_pins(&self, length: u64) -> bool {
+        if self.directory.pinned_bytes() == 0 {
+            return false;
+        }
+        let log_bytes = self.geometry.log_bytes();
+        // Before its first step, the walk stands where the log began.
+        let walked = self.header.evacuation.max(log_bytes);
+        let walked = walked.saturating_add(log_bytes);
+        self.directory.cursor() + length + least_ahead(log_bytes) / 4 * 3 > walked
+    }
+
     /// Puts the entry of a fragment that has just been copied into the batch.
-    fn enter(&mut self, new: &NewFragment<'_>, position: u64, length: u64) -> Place {
+    fn enter(
+        &mut self,
+        new: &NewFragment<'_>,
+        (position, length): (u64, u64),
+        pinned: bool,
+    ) -> Place {
         let log_bytes = self.geometry.log_bytes();
         let home = Home::of(new.key_hash, self.geometry.pages());
         let entry = DirEntry::new(EntryParts {
@@ -81,7 +129,7 @@ impl Stripe {
             size: length,
             parity: (position / log_bytes) & 1 == 1 || is_planted(Planted::ParityOfFirstCycle),
             head: new.kind == FragmentKind::Head,
-            pinned: false,
+            pinned,
         });
         // The cursor first: no reader may see an entry beyond it.
         self.advance_cursor();

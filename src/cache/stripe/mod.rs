@@ -72,6 +72,9 @@ pub struct NewFragment<'a> {
     /// The entry that this is a copy or an update of: if it is gone, so is the
     /// reason for this one.
     pub copy_of: Option<DirEntry>,
+    /// To be kept when the cursor comes, if there is room for another such
+    /// fragment: its entry says whether there was.
+    pub pinned: bool,
 }
 
 /// One stripe. See the module for how it is driven.

@@ -6,7 +6,8 @@ use crate::cache::format::Unverified;
 use crate::cache::format::batch::{BatchContent, BatchHeader};
 use crate::cache::format::{to_u64, to_usize};
 
-/// Batches nearer to the cursor than this are left to it, in bytes.
+/// After each look the walk leads the cursor by twice this, in bytes. Batches that
+/// are nearer than a quarter of it are left to the cursor.
 const LEAST_AHEAD: u64 = 8 * MIB;
 /// Batches begin at multiples of so many bytes.
 const STEP: usize = 4096;
@@ -45,9 +46,9 @@ impl Passing {
     /// close to is left out.
     pub fn next(&mut self, cursor: u64) -> Option<(u64, u64)> {
         let oldest = cursor.checked_sub(self.log_bytes)?;
-        let ahead = LEAST_AHEAD.min(self.log_bytes / 8);
+        let ahead = least_ahead(self.log_bytes);
         // The log begins in cycle 1: before that nothing was written.
-        let first = (oldest + ahead).max(self.log_bytes);
+        let first = (oldest + ahead / 4).max(self.log_bytes);
         let first = first.next_multiple_of(to_u64(STEP));
         self.at = match self.at {
             lost if lost < first || lost > cursor => first,
@@ -79,6 +80,18 @@ impl Passing {
     pub fn skip(&mut self, bytes: u64) {
         let room = self.log_bytes - self.at % self.log_bytes;
         self.at += bytes.min(room);
+    }
+}
+
+/// Half of the lead, in bytes, that the walk has after each look. Where something
+/// is pinned, three quarters of it are left before the next: a batch that the
+/// walk is at, and what a start may have to walk again.
+pub(super) const fn least_ahead(log_bytes: u64) -> u64 {
+    let part = log_bytes / 8;
+    if part < LEAST_AHEAD {
+        part
+    } else {
+        LEAST_AHEAD
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 mod faults;
 mod pages;
+mod pins;
 mod starts;
 
 /// A disk that does what it is told at once.
@@ -141,6 +142,7 @@ impl Rig {
             body: &body,
             keep: &[],
             copy_of: None,
+            pinned: false,
         };
         self.stripe.append(self.now, &new).unwrap()
     }
@@ -345,6 +347,7 @@ fn an_update_of_an_entry_that_is_gone_is_refused() {
         body: &[],
         keep: &[],
         copy_of: Some(old),
+        pinned: false,
     };
     let refused = rig.stripe.append(rig.now, &update);
     assert_eq!(refused, Err(Refused::Superseded));

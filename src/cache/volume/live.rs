@@ -103,7 +103,7 @@ impl Written {
 }
 
 /// A verified fragment and its place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::cache) struct Located {
     pub(in crate::cache) fragment: Fragment,
     pub(in crate::cache) place: Place,

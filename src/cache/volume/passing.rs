@@ -20,6 +20,8 @@ impl LiveStripe {
         };
         core.stripe.lock().note_evacuation(walk.position());
         *self.passing.lock() = Some(walk);
+        // Who was held back by what may be pinned there looks again.
+        self.moved.notify_waiters();
         rows
     }
 
@@ -58,6 +60,28 @@ impl LiveStripe {
         read.await.inspect_err(|error| {
             tracing::warn!(path = %self.path().display(), %error, "read failed");
             self.span.note_error();
+        })
+    }
+
+    /// Whether so many bytes more may be pinned.
+    pub(in crate::cache) fn may_pin(&self, bytes: u64) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| core.stripe.lock().has_room_for_pins(bytes))
+    }
+
+    /// Bytes that are pinned.
+    pub(in crate::cache) fn pinned_bytes(&self) -> u64 {
+        let core = self.core.get();
+        core.map_or(0, |core| core.directory.pinned_bytes())
+    }
+
+    /// Whether this very entry is there, is pinned, and is in no doubt.
+    pub(in crate::cache) fn is_pinned(&self, key: u128, entry: DirEntry) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| {
+            let mut places = core.directory.lookup(key);
+            let place = places.find(|place| place.entry.same_place(entry));
+            place.is_some_and(|place| place.entry.is_pinned() && !place.suspect)
         })
     }
 

@@ -59,8 +59,8 @@ cache_max_doc_size: int = 0, "proxy.config.cache.max_doc_size", at_least(0), Rel
 cache_min_average_object_size: int = 8000, "proxy.config.cache.min_average_object_size", between(512, 1_073_741_824), Restart, Global, Honoured;
 /// Milliseconds before a lock that was busy is tried again; Strata's cache never waits so.
 cache_mutex_retry_delay: int = 2, "proxy.config.cache.mutex_retry_delay", between(0, 60_000), Reload, Global, Ignored;
-/// 1 lets the cache rules pin objects.
-cache_permit_pinning: int = 0, "proxy.config.cache.permit.pinning", FLAG, Reload, Global, Ignored;
+/// 1 lets the cache rules pin objects, a tenth of each stripe at most; what is pinned stays so until its time is over.
+cache_permit_pinning: int = 0, "proxy.config.cache.permit.pinning", FLAG, Reload, Global, Honoured;
 /// 1 keeps a span that failed offline over a restart.
 cache_persist_bad_disks: int = 0, "proxy.config.cache.persist_bad_disks", FLAG, Restart, Global, Ignored;
 /// How RAM is kept: 0 CLFUS, 1 LRU, 2 S3-FIFO; Strata has S3-FIFO.

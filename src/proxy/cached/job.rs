@@ -3,7 +3,7 @@
 use super::lookup::{Found, StaleRef};
 use super::storing::Storing;
 use crate::base::clock::{Clock, WallTime};
-use crate::cache::{Cache, CacheKey};
+use crate::cache::{Cache, CacheKey, ObjectWriter};
 use crate::http::cache_control::RequestDirectives;
 use crate::http::conditional;
 use crate::http::policy::CachePolicy;
@@ -152,6 +152,20 @@ impl Job {
             asked,
             method: Method::GET,
         }
+    }
+
+    /// The store of an object, pinned if a rule of cache.config says so.
+    pub(super) fn pinned(&self, writer: ObjectWriter) -> ObjectWriter {
+        match self.pinned_until() {
+            Some(until) => writer.pinned_until(until),
+            None => writer,
+        }
+    }
+
+    /// Unix time in seconds up to which what is stored is to be kept.
+    pub(super) fn pinned_until(&self) -> Option<u64> {
+        let now = self.tools.clock.wall().as_secs();
+        self.policy.pin.map(|secs| now.saturating_add(secs))
     }
 
     /// The request, and whether it validates `stale`.

@@ -361,6 +361,7 @@ impl Place {
         };
         job.tools.cells.add(Metric::CacheWrites, 1);
         let writer = job.tools.cache.writer(object);
+        let writer = writer.map(|writer| job.pinned(writer));
         writer.inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1))
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Leading {
     client: HeaderMap,
     /// How they are normalised, and how many alternates may be kept.
     policy: (NormalizeAcceptEncoding, usize),
+    /// Unix time in seconds up to which it is kept, if it is to be pinned.
+    pinned_until: Option<u64>,
 }
 
 impl Leading {
@@ -67,6 +69,7 @@ impl Leading {
             marker,
             client: job.client.clone(),
             policy: (rule, usize::try_from(max).unwrap_or(0)),
+            pinned_until: job.pinned_until(),
         }
     }
 
@@ -92,7 +95,12 @@ impl Leading {
             body_len: Some(0),
             epoch,
         };
-        let stored = tools.cache.writer(object).map(ObjectWriter::commit);
+        let writer = tools.cache.writer(object);
+        let writer = writer.map(|writer| match self.pinned_until {
+            Some(until) => writer.pinned_until(until),
+            None => writer,
+        });
+        let stored = writer.map(ObjectWriter::commit);
         if !matches!(stored, Ok(Ok(()))) {
             tools.cells.add(Metric::CacheWriteErrors, 1);
         }

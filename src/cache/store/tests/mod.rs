@@ -8,6 +8,7 @@ mod files;
 mod image;
 mod loading;
 mod machine;
+mod pinning;
 mod placement;
 mod simulation;
 mod tiers;

@@ -64,6 +64,7 @@ fn a_backlog_is_refused_and_an_oversized_fragment_too() {
         body: &large,
         keep: &[],
         copy_of: None,
+        pinned: false,
     };
     let mut taken = 0;
     let refused = loop {

@@ -229,6 +229,7 @@ impl World {
             body: &body,
             keep: &keep,
             copy_of: None,
+            pinned: false,
         };
         match self.stripe.append(self.now, &new) {
             Ok(appended) => self.note_put(key, self.versions, &appended),
@@ -260,6 +261,7 @@ impl World {
             body: &body,
             keep: &keep,
             copy_of: Some(place.entry),
+            pinned: false,
         };
         if let Ok(appended) = self.stripe.append(self.now, &copy) {
             let newest = self.histories.get(&key).and_then(History::last);
