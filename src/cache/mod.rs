@@ -28,7 +28,7 @@ pub use inspect::{
 pub use key::CacheKey;
 pub use object::{
     BodyError, BodyReader, CopyRef, Hit, Miss, NewObject, NotStored, ObjectKind, ObjectWriter,
-    PurgeError, Room,
+    Parts, PurgeError, Room,
 };
 pub use options::{
     AioMode, CacheOptions, LiveOptions, RamOptions, SpanOptions, TierOptions, VolumeOptions,

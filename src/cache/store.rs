@@ -16,6 +16,7 @@ mod mover;
 mod names;
 mod open;
 mod pages;
+mod parts;
 mod promote;
 mod share;
 mod slots;
@@ -159,6 +160,7 @@ impl Cache {
     /// Why it can't be stored, as far as that is known before its body.
     pub fn writer(self: &Arc<Self>, object: NewObject) -> Result<ObjectWriter, NotStored> {
         self.check_new(&object)
+            .and_then(|()| self.check_log(&object))
             .inspect_err(|no| self.count_write(&object.key, Err(*no)))?;
         self.counters.add(Metric::CacheWriteActive, 1);
         Ok(ObjectWriter::new(Arc::clone(self), object))
@@ -240,8 +242,9 @@ impl Cache {
         self.configure(LiveOptions { ram_cutoff, ..live });
     }
 
-    /// Bytes of a full body fragment.
-    pub(super) const fn fragment_bytes(&self) -> u32 {
+    /// Bytes of a full body fragment of what is stored from now on.
+    #[must_use]
+    pub const fn fragment_bytes(&self) -> u32 {
         self.options.target_fragment_size
     }
 
@@ -285,6 +288,10 @@ impl Cache {
     }
 
     pub(super) fn count_write(&self, key: &CacheKey, outcome: Result<(), NotStored>) {
+        if outcome == Err(NotStored::Backlog) {
+            // Pins may hold the cursor back.
+            self.mover.wake();
+        }
         self.counters.write(self.volume_of(key), outcome);
     }
 

@@ -13,6 +13,7 @@ pub mod freshness;
 pub mod head;
 pub mod invalidate;
 pub mod multipart;
+pub mod partial;
 pub mod policy;
 pub mod range;
 pub mod reuse;

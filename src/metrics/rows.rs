@@ -408,6 +408,8 @@ metrics! {
     NetWriteBytes = "proxy.process.net.write_bytes", Counter;
     /// Bytes of the process that are resident in memory.
     MemoryRss = "proxy.process.traffic_server.memory.rss", Gauge;
+    /// Fragments of objects held in part that came from an origin.
+    PartsFetched = "proxy.process.http.parts_fetched", Counter;
     /// Number of the configuration in force; each reload or set adds one.
     StrataGeneration = "strata.config.generation", Gauge;
     /// Reloads refused because of an error, which changed nothing.
@@ -482,6 +484,8 @@ metrics! {
     OutcomeMissNoCache = "strata.outcome.miss_no_cache", Counter;
     /// Requests that ended so: the request forbade storing (RFC 9111 5.2.1.5).
     OutcomeMissNoStore = "strata.outcome.miss_no_store", Counter;
+    /// Transactions that ended as: in the cache in part; what was missing was fetched for it.
+    OutcomeMissPartial = "strata.outcome.miss_partial", Counter;
     /// Requests that ended so: a range of something not held, passed through.
     OutcomeMissRange = "strata.outcome.miss_range", Counter;
     /// Requests that ended so: in the cache, but it could not be read.

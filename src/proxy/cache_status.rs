@@ -19,6 +19,8 @@ pub enum Forwarded {
     Request,
     /// A stale response was held.
     Stale,
+    /// A part of what was asked for was held.
+    Partial,
 }
 
 impl Forwarded {
@@ -31,6 +33,7 @@ impl Forwarded {
             Self::Miss => "miss",
             Self::Request => "request",
             Self::Stale => "stale",
+            Self::Partial => "partial",
         }
     }
 }

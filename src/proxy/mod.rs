@@ -20,6 +20,7 @@ pub mod marker;
 mod metered;
 pub mod origin;
 pub mod outcome;
+mod parts;
 pub mod patience;
 mod peer;
 mod relay;

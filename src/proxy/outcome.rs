@@ -71,6 +71,8 @@ outcomes! {
     StaleAccepted = "stale_accepted", "TCP_HIT", "HIT", OutcomeStaleAccepted;
     /// Not in the cache; the response was fetched for it.
     MissCold = "miss_cold", "TCP_MISS", "MISS", OutcomeMissCold;
+    /// In the cache in part; what was missing was fetched for it.
+    MissPartial = "miss_partial", "TCP_MISS", "MISS", OutcomeMissPartial;
     /// Stale, and the origin had another representation.
     MissChanged = "miss_changed", "TCP_REFRESH_MISS", "MISS_PRE_EXPIRED", OutcomeMissChanged;
     /// Stale without a validator, fetched again.

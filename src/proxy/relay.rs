@@ -9,10 +9,15 @@ use super::outcome::{Ended, Finish, Outcome, Route};
 use super::routed::Routed;
 use super::via::{Detail, Told};
 use crate::config::records::Records;
+use crate::http::conditional::{self, Precondition, Validators};
+use crate::http::date;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, SERVER, UPGRADE, VIA};
+use http::header::{
+    CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, SERVER,
+    UPGRADE, VIA,
+};
 use http::{HeaderMap, StatusCode, Version};
 
 /// The field of RFC 9211.
@@ -274,4 +279,19 @@ pub(super) async fn relay<W: ClientWrite>(
 /// Whom a request is asked of, for the log.
 pub(super) fn route(routed: &Routed) -> Route {
     Route::Direct(routed.upstream.place.name().to_owned())
+}
+
+/// What the client's preconditions come to for a response that is only passed
+/// on (RFC 9110 13.2).
+pub(super) fn precondition(routed: &Routed, response: &OriginResponse) -> Precondition {
+    let request = &routed.head;
+    let received = response.response_time;
+    let of = |name| date::field(&response.headers, name, received);
+    let validators = Validators {
+        etag: response.headers.get(ETAG).map(|tag| tag.as_bytes()),
+        last_modified: of(&LAST_MODIFIED),
+        date: of(&DATE).unwrap_or(received),
+    };
+    let (method, fields) = (&request.method, &request.headers);
+    conditional::evaluate(method, fields, response.status, &validators)
 }

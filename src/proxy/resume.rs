@@ -1,6 +1,8 @@
 //! The rest of a body that broke off: a Range request to the origin under a
 //! strong validator (RFC 9110 13.1.5, 14.2).
 
+use super::cached::{error_response, failure};
+use super::fill::Failure;
 use super::origin::{OriginBody, OriginError, OriginPool, OriginRequest, OriginResponse, Upstream};
 use crate::http::conditional;
 use crate::http::range::Part;
@@ -28,13 +30,19 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Resume<'_> {
-    /// Asks for the rest. `None` when it can't be had of the very same
-    /// representation: no strong validator, or another answer than that part.
-    pub(super) async fn ask(mut self, wanted: &Wanted<'_>) -> Option<Tail> {
-        self.set_range(wanted)?;
+    /// Asks for the rest, of the very same representation.
+    ///
+    /// # Errors
+    /// No strong validator, another answer than that part, or none.
+    pub(super) async fn ask(mut self, wanted: &Wanted<'_>) -> Result<Tail, NotResumed> {
+        self.set_range(wanted).ok_or(NotResumed::Changed)?;
         let request = OriginRequest::new(self.upstream.clone(), Method::GET, self.fields);
-        let response = self.origins.send(request).await.ok()?;
-        Tail::of(response, wanted)
+        let response = self.origins.send(request).await;
+        let response = response.map_err(|error| NotResumed::Failed(failure(&error)))?;
+        if is_passing_trouble(response.status) {
+            return Err(NotResumed::Failed(error_response(response.status)));
+        }
+        Tail::of(response, wanted).ok_or(NotResumed::Changed)
     }
 
     fn set_range(&mut self, wanted: &Wanted<'_>) -> Option<()> {
@@ -54,6 +62,22 @@ impl Resume<'_> {
     }
 }
 
+/// Why the rest can't be had.
+pub(super) enum NotResumed {
+    /// Not of this representation, now or later.
+    Changed,
+    /// The origin gave no answer, or an error that tells nothing of it.
+    Failed(Failure),
+}
+
+/// Whether a status says that the origin is in trouble, and nothing of the
+/// representation.
+fn is_passing_trouble(status: StatusCode) -> bool {
+    status.is_server_error()
+        || status == StatusCode::TOO_MANY_REQUESTS
+        || status == StatusCode::REQUEST_TIMEOUT
+}
+
 /// The strong validator of a whole representation.
 fn validator(head: &StoredHead) -> Option<&[u8]> {
     let tag = head.etag().filter(|_| head.status() == StatusCode::OK)?;
@@ -67,6 +91,11 @@ pub(super) struct Tail {
 }
 
 impl Tail {
+    /// The body of a response with so many bytes of a representation.
+    pub(super) const fn new(body: OriginBody, left: u64) -> Self {
+        Self { body, left }
+    }
+
     fn of(response: OriginResponse, wanted: &Wanted<'_>) -> Option<Self> {
         let tag = response.headers.get(ETAG)?.as_bytes();
         let is_same = conditional::strongly_equal(tag, wanted.head.etag()?);

@@ -80,7 +80,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         let mut account = Account::new(serving.outcome, serving.route.clone());
         let lines = self.lines(serving.head);
         account.stored_head(serving.head.status(), content_type(&lines));
-        match self.precondition(serving.head) {
+        match precondition(self.routed, serving.head) {
             Precondition::Pass => self.content(serving, lines, account).await,
             Precondition::NotModified => Ok(self.not_modified(&serving, account).await),
             Precondition::Failed => Ok(account.precondition_failed(self.reply)),
@@ -117,16 +117,6 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         relay::names_us(&self.routed.snapshot.records, || head.has_server())
     }
 
-    fn precondition(&self, head: &StoredHead) -> Precondition {
-        let request = &self.routed.head;
-        conditional::evaluate(
-            &request.method,
-            &request.headers,
-            head.status(),
-            &head.validators(),
-        )
-    }
-
     async fn content(
         &mut self,
         serving: Serving<'_>,
@@ -143,17 +133,10 @@ impl<W: ClientWrite> Server<'_, '_, W> {
 
     /// A range counts when the length is known.
     fn range(&self, serving: &Serving<'_>) -> range::Answer {
-        let request = &self.routed.head;
-        let Some(length) = serving.length.filter(|_| self.routed.policy.range_lookup) else {
-            return range::Answer::Whole;
-        };
-        let of = Representation {
-            status: serving.head.status(),
-            len: length,
-            validators: serving.head.validators(),
-        };
-        let several = self.routed.policy.several_ranges;
-        range::answer(&request.method, &request.headers, &of, several)
+        match serving.length {
+            Some(length) => range_of(self.routed, serving.head, length),
+            None => range::Answer::Whole,
+        }
     }
 
     async fn whole(
@@ -332,7 +315,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
             length: serving.length,
             bytes: serving.source.left(),
         };
-        resume.ask(&wanted).await
+        resume.ask(&wanted).await.ok()
     }
 
     fn ended(&self, sent: Result<(), ReplyError>, account: Account) -> Ended {
@@ -405,6 +388,32 @@ impl<W: ClientWrite> Server<'_, '_, W> {
         let sent = self.reply.send(b"", &[]).await;
         self.ended(sent, account)
     }
+}
+
+/// What the client's preconditions come to for a stored response.
+pub(super) fn precondition(routed: &Routed, head: &StoredHead) -> Precondition {
+    let request = &routed.head;
+    conditional::evaluate(
+        &request.method,
+        &request.headers,
+        head.status(),
+        &head.validators(),
+    )
+}
+
+/// What of a stored response of `len` bytes the client is to get, its
+/// preconditions apart.
+pub(super) fn range_of(routed: &Routed, head: &StoredHead, len: u64) -> range::Answer {
+    if !routed.policy.range_lookup {
+        return range::Answer::Whole;
+    }
+    let of = Representation {
+        status: head.status(),
+        len,
+        validators: head.validators(),
+    };
+    let (request, several) = (&routed.head, routed.policy.several_ranges);
+    range::answer(&request.method, &request.headers, &of, several)
 }
 
 /// Why a body did not reach the client whole.

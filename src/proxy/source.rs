@@ -3,9 +3,10 @@
 
 use super::answer::Answer;
 use super::cached::FillHead;
-use super::fill::{FillReader, Next};
+use super::fill::{Failure, FillReader, Next};
 use super::origin::OriginError;
 use super::outcome::Outcome;
+use super::parts::PartsBody;
 use super::resume::Tail;
 use crate::cache::{BodyError, BodyReader, Cache};
 use crate::metrics::{Cells, Metric};
@@ -24,12 +25,23 @@ pub(super) struct SourceError {
 }
 
 impl SourceError {
-    fn lost(detail: &str) -> Self {
+    pub(super) fn lost(detail: &str) -> Self {
         Self {
             outcome: Outcome::MissReadError,
             answer: Answer::OriginClosed,
             detail: detail.into(),
             is_lost: true,
+        }
+    }
+}
+
+impl From<&Failure> for SourceError {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            outcome: failure.outcome,
+            answer: failure.answer,
+            detail: (*failure.detail).into(),
+            is_lost: false,
         }
     }
 }
@@ -56,12 +68,15 @@ pub(super) struct Source {
     place: Place,
     /// What is wanted and still to come.
     left: Range<u64>,
+    /// Takes over where a fragment is lost.
+    mending: Option<Box<PartsBody>>,
 }
 
 enum Place {
     Stored(BodyReader),
     Filling(Box<Following>),
     Origin(Tail),
+    Parts(Box<PartsBody>),
 }
 
 impl Source {
@@ -71,6 +86,28 @@ impl Source {
         Self {
             place: Place::Stored(reader),
             left,
+            mending: None,
+        }
+    }
+
+    /// The body of an object that was stored in part: `parts` gives what is
+    /// missing, of which there may be nothing now.
+    pub(super) fn in_part(reader: BodyReader, parts: PartsBody) -> Self {
+        let left = 0..reader.remaining();
+        let parts = Box::new(parts);
+        if parts.is_whole() {
+            let mending = Some(parts);
+            let place = Place::Stored(reader);
+            return Self {
+                place,
+                left,
+                mending,
+            };
+        }
+        Self {
+            place: Place::Parts(parts),
+            left,
+            mending: None,
         }
     }
 
@@ -79,6 +116,7 @@ impl Source {
         Self {
             place: Place::Filling(Box::new(following)),
             left: 0..u64::MAX,
+            mending: None,
         }
     }
 
@@ -86,7 +124,7 @@ impl Source {
     pub(super) fn whole(&self) -> Option<&[Bytes]> {
         match &self.place {
             Place::Stored(reader) => reader.whole(),
-            Place::Filling(_) | Place::Origin(_) => None,
+            Place::Filling(_) | Place::Origin(_) | Place::Parts(_) => None,
         }
     }
 
@@ -127,13 +165,25 @@ impl Source {
         if self.left.is_empty() {
             return Ok(None);
         }
-        let piece = match &mut self.place {
-            Place::Stored(reader) => reader.next().await?,
-            Place::Filling(following) => following.next(&self.left).await?,
-            Place::Origin(tail) => tail.next().await?,
+        let piece = match self.piece().await {
+            Err(error) if error.is_lost => {
+                let parts = self.mending.take().ok_or(error)?;
+                self.place = Place::Parts(parts);
+                self.piece().await?
+            }
+            piece => piece?,
         };
         self.left.start += piece.as_ref().map_or(0, length);
         Ok(piece)
+    }
+
+    async fn piece(&mut self) -> Result<Option<Bytes>, SourceError> {
+        match &mut self.place {
+            Place::Stored(reader) => Ok(reader.next().await?),
+            Place::Filling(following) => following.next(&self.left).await,
+            Place::Origin(tail) => Ok(tail.next().await?),
+            Place::Parts(parts) => parts.next(&self.left).await.map(Some),
+        }
     }
 }
 
@@ -198,14 +248,7 @@ impl Following {
                 Next::Data(data) => return Ok(Some(data)),
                 Next::End => return Ok(None),
                 Next::Behind(base) => self.fall_back(wanted.start.min(base), base).await?,
-                Next::Failed(failure) => {
-                    return Err(SourceError {
-                        outcome: failure.outcome,
-                        answer: failure.answer,
-                        detail: (*failure.detail).into(),
-                        is_lost: false,
-                    });
-                }
+                Next::Failed(failure) => return Err(SourceError::from(&failure)),
             }
         }
     }

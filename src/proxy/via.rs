@@ -142,7 +142,12 @@ impl Told {
             (_, None) => 'H',
             (Outcome::MissNoStore, _) | (_, Some(Forwarded::Bypass | Forwarded::Method)) => ' ',
             (_, Some(Forwarded::Request)) => 'A',
-            (_, Some(Forwarded::UriMiss | Forwarded::VaryMiss | Forwarded::Miss)) => 'M',
+            (
+                _,
+                Some(
+                    Forwarded::UriMiss | Forwarded::VaryMiss | Forwarded::Miss | Forwarded::Partial,
+                ),
+            ) => 'M',
         }
     }
 

@@ -4,6 +4,7 @@
 mod admin;
 mod aio;
 mod cache_rules;
+mod large;
 mod live;
 mod operations;
 mod purge;

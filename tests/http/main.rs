@@ -18,6 +18,7 @@ mod keys;
 mod limits;
 mod messages;
 mod methods;
+mod parts;
 mod push;
 mod ranges;
 mod records;

@@ -245,6 +245,8 @@ impl Directory {
     #[must_use]
     pub fn knows(&self, key_hash: u128) -> bool {
         self.is_open(Home::of(key_hash, self.pages).page)
+    }
+
     /// Bytes that the sizes of pinned entries add up to, those counted that the
     /// hand has yet to clear.
     #[must_use]

@@ -1,6 +1,7 @@
 //! What a successful read gives.
 
 use super::answer::ObjectKind;
+use super::parts::Parts;
 use super::reader::BodyReader;
 use super::stored::Stored;
 use crate::cache::Tier;
@@ -40,6 +41,12 @@ impl Hit {
             body: BodyReader::new(stored),
             suspect: false,
         }
+    }
+
+    /// Its fragments, if it is held in part.
+    #[must_use]
+    pub fn parts(&self) -> Option<Parts> {
+        self.body.parts()
     }
 
     /// A hit whose body is to enter the RAM cache of `cache` as it is read.

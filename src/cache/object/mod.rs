@@ -3,6 +3,7 @@
 mod answer;
 mod gather;
 mod hit;
+mod parts;
 mod reader;
 mod room;
 mod stored;
@@ -10,6 +11,7 @@ mod writer;
 
 pub use answer::{BodyError, Miss, NewObject, NotStored, ObjectKind, PurgeError};
 pub use hit::{CopyRef, Hit};
+pub use parts::Parts;
 pub use reader::BodyReader;
 pub use room::Room;
 pub(super) use stored::{Fragments, Home, Stored};

@@ -1,6 +1,7 @@
 //! Reading a body: what is in memory at once, fragments as they are read.
 
 use super::answer::BodyError;
+use super::parts::Parts;
 use super::stored::{Fragments, Stored};
 use crate::cache::store::Cache;
 use bytes::Bytes;
@@ -49,6 +50,13 @@ impl BodyReader {
             chunks: Vec::new(),
         });
         reader
+    }
+
+    /// The fragments of an object that was stored in part, whether any is
+    /// missing now or not.
+    #[must_use]
+    pub fn parts(&self) -> Option<Parts> {
+        Parts::of(&self.stored)
     }
 
     /// The whole body when all of it is in memory and no range was chosen;

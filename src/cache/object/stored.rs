@@ -16,6 +16,9 @@ const OBJECT_BYTES: u64 = 320;
 /// Bytes that a piece of the body costs beside its content.
 const CHUNK_BYTES: u64 = 96;
 
+/// Fragments of a body in part that are looked for in the directory.
+const LOOKED_FOR_MAX: u64 = 4096;
+
 /// One version of an object, never changed.
 #[derive(Debug)]
 pub(in crate::cache) struct Stored {
@@ -71,6 +74,15 @@ impl Stored {
             fragments: self.fragments.clone(),
             home: None,
         }
+    }
+
+    /// Whether a fragment of the body is missing. A long body that was stored in
+    /// part is taken to have gaps, unseen.
+    pub(in crate::cache) fn has_gaps(&self) -> bool {
+        self.fragments.as_ref().is_some_and(|fragments| {
+            let long = fragments.count(self.body_len) > LOOKED_FOR_MAX;
+            self.in_part && long || !fragments.complete(self.body_len)
+        })
     }
 
     /// What rules judge it by.

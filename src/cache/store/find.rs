@@ -69,11 +69,11 @@ impl Cache {
 
     async fn read_stripe(&self, stripe: &Arc<LiveStripe>, key: &CacheKey) -> Result<Hit, Miss> {
         let accept = |located: Located| {
-            let suspect = located.place.suspect;
+            let (suspect, position) = (located.place.suspect, located.place.position);
             let stored = Stored::from_fragment(located, key, stripe)?;
-            Some((stored, suspect))
+            Some((stored, suspect, position))
         };
-        let (mut stored, suspect) = stripe.find(key.hash(), accept).await?;
+        let (mut stored, suspect, position) = stripe.find(key.hash(), accept).await?;
         let subject = stored.subject();
         let missed = suspect && self.rules.may_have_killed(&subject);
         if missed || self.rules.kills(&subject) {
@@ -82,11 +82,12 @@ impl Cache {
             }
             return Err(Miss::Invalidated);
         }
-        if let Some(fragments) = &stored.fragments {
+        if let Some(fragments) = stored.fragments.as_ref().filter(|_| !stored.in_part) {
             self.await_body(fragments, stored.body_len).await?;
-            if !fragments.complete(stored.body_len) {
-                return Err(Miss::Overtaken);
-            }
+        }
+        let has_gaps = stored.has_gaps();
+        if has_gaps && !stored.in_part {
+            return Err(Miss::Overtaken);
         }
         if let Some(fragments) = &mut stored.fragments {
             fragments.spare = self.volume.owner(stripe.other_tier(), key);
@@ -95,11 +96,17 @@ impl Cache {
         if !suspect && let Some(chunks) = &stored.chunks {
             self.admit_read(&stored, chunks);
         }
-        Ok(self.hit(stored, stripe, suspect))
+        self.renew_old(&stored, position);
+        Ok(self.hit(stored, stripe, (suspect, has_gaps)))
     }
 
-    fn hit(&self, stored: Arc<Stored>, stripe: &LiveStripe, suspect: bool) -> Hit {
-        let long = stored.chunks.is_none() && !suspect;
+    fn hit(
+        &self,
+        stored: Arc<Stored>,
+        stripe: &LiveStripe,
+        (suspect, has_gaps): (bool, bool),
+    ) -> Hit {
+        let long = stored.chunks.is_none() && !suspect && !has_gaps;
         let collects = long && self.ram_takes(stored.body_len) && self.keeps_in_ram(stripe);
         let mut hit = if collects {
             Hit::collecting(stored, stripe.tier(), self.me.clone())

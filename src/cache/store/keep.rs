@@ -49,6 +49,16 @@ impl Cache {
         }
     }
 
+    /// Whether the log that a whole object goes to is long enough for it, as far
+    /// as that is known beforehand.
+    pub(super) fn check_log(&self, object: &NewObject) -> Result<(), NotStored> {
+        let body_len = object.body_len.unwrap_or(0);
+        match self.owner(&object.key)? {
+            Some(owner) if body_len > owner.log_bytes() / LOG_SHARE => Err(NotStored::TooLarge),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Whether a body of this length can be stored at all.
     pub(in crate::cache) fn check_length(&self, body_len: u64) -> Result<(), NotStored> {
         let limit = self.live.load().max_doc_size;
@@ -231,7 +241,7 @@ impl Cache {
         copy_of: Option<&Home>,
     ) -> Result<(), NotStored> {
         let hash = stored.key.hash();
-        if stored.body_len > target.log_bytes() / LOG_SHARE {
+        if stored.body_len > target.log_bytes() / LOG_SHARE && !stored.in_part {
             return Err(NotStored::TooLarge);
         }
         self.deferred.remove(hash);

@@ -194,7 +194,7 @@ async fn warm(cache: &Weak<Cache>, shared: &Shared) {
 async fn read_ahead(cache: &Weak<Cache>, key: HotKey, stripe: &Arc<LiveStripe>) -> Option<u64> {
     let accept = |located: Located| {
         let is_sure = !located.place.suspect;
-        let stored = of_head(stripe, located).filter(|_| is_sure)?;
+        let stored = of_head(stripe, &located).filter(|_| is_sure)?;
         (stored.key.hash() == key.hash).then_some(stored)
     };
     let stored = stripe.find(key.hash, accept).await.ok()?;

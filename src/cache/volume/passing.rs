@@ -63,6 +63,12 @@ impl LiveStripe {
         })
     }
 
+    /// Where the cursor stands; 0 before it is known.
+    pub(in crate::cache) fn cursor(&self) -> u64 {
+        let core = self.core.get();
+        core.map_or(0, |core| core.directory.cursor())
+    }
+
     /// Whether so many bytes more may be pinned.
     pub(in crate::cache) fn may_pin(&self, bytes: u64) -> bool {
         let core = self.core.get();

@@ -6,8 +6,7 @@ use super::lookup::Found;
 use super::plan::Plan;
 use super::{Cached, Copy, Step, pump};
 use crate::cache::BodyReader;
-use crate::http::conditional::{self, Precondition, Validators};
-use crate::http::date;
+use crate::http::conditional::Precondition;
 use crate::http::reuse::{self, OriginFailure};
 use crate::http::storable::NotStorable;
 use crate::proxy::cache_status::{CacheStatus, Forwarded};
@@ -20,9 +19,9 @@ use crate::proxy::origin::{OriginBody, OriginResponse};
 use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::{self, Account, Framed};
 use crate::proxy::serve::Serving;
-use crate::proxy::source::{Following, Source};
+use crate::proxy::source::{Following, Source, SourceError};
 use crate::proxy::via::Told;
-use http::header::{AUTHORIZATION, ETAG, LAST_MODIFIED, RANGE};
+use http::header::{AUTHORIZATION, RANGE};
 use http::{HeaderMap, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -88,6 +87,10 @@ impl Cached<'_> {
             Claim::Writer(_) if self.is_overtaken() => Step::Again,
             Claim::Writer(writer) => self.write(writer, asking, Conditions::Strip, reply).await,
             Claim::Follower(reader) => self.behind(reader, asking, reply).await,
+            Claim::Remembered if asking.job.part.is_some() => Step::Pass(Passing {
+                outcome: Outcome::MissRange,
+                why: asking.plan.why,
+            }),
             Claim::Remembered => {
                 let mut asking = asking;
                 asking.plan.outcome = Outcome::UncacheableRemembered;
@@ -121,7 +124,7 @@ impl Cached<'_> {
             return passing(plan.outcome, plan.why);
         }
         let keeps_range = head.headers.contains_key(RANGE) && !self.routed.policy.range_write;
-        if keeps_range {
+        if keeps_range && self.part().is_none() {
             return passing(Outcome::MissRange, plan.why);
         }
         None
@@ -140,6 +143,8 @@ impl Cached<'_> {
             // A HEAD tells enough of it (RFC 9111 4.3.5).
             job.method = self.routed.head.method.clone();
         }
+        let whole_is_held = found.held.as_ref().is_ok_and(|held| !held.has_gaps());
+        job.part = self.part().filter(|_| !whole_is_held);
         let body = found.held.ok().map(|held| held.body);
         Asking {
             job: Rc::new(job),
@@ -177,6 +182,16 @@ impl Cached<'_> {
             Fetched::Filling(filling) => return self.serve_own(own, *filling, asking, reply).await,
             Fetched::Refreshed(head, own) => {
                 return self.serve_refreshed(&head, own, asking, reply).await;
+            }
+            Fetched::Part(part) => {
+                drop(own);
+                return self.serve_part(*part, asking.plan, reply).await;
+            }
+            Fetched::NotPart => {
+                return Step::Pass(Passing {
+                    outcome: Outcome::MissRange,
+                    why: asking.plan.why,
+                });
             }
             Fetched::Relay(response, reason) => {
                 let told = (asking.relayed(reason), conditions);
@@ -268,17 +283,20 @@ impl Cached<'_> {
         };
         let told = (Outcome::HitRevalidated, status);
         let served = self.serve_held(copy, told, reply).await;
-        self.or_gone(served, &stale)
+        self.or_gone(served, &stale, reply)
     }
 
-    /// A copy whose body can't be read is taken out, and fetched again.
-    pub(super) fn or_gone(
+    /// A copy whose body can't be read is taken out, and fetched again; not one
+    /// whose missing parts the origin does not give now.
+    pub(super) fn or_gone<W: ClientWrite>(
         &self,
-        served: Result<Ended, crate::proxy::source::SourceError>,
+        served: Result<Ended, SourceError>,
         stale: &Stale,
+        reply: &mut Reply<'_, W>,
     ) -> Step {
         match served {
             Ok(ended) => Step::Ended(ended),
+            Err(error) if !error.is_lost => Step::Ended(self.not_had(&error, reply)),
             Err(_) => {
                 self.cache.remove(&stale.at.key);
                 Step::Again
@@ -313,7 +331,7 @@ impl Cached<'_> {
         };
         let copy = Copy::new(&stale.head, body, &stale.at.key);
         let served = self.serve_held(copy, (outcome, status), reply).await;
-        self.or_gone(served, &stale)
+        self.or_gone(served, &stale, reply)
     }
 
     fn has_stand_in(&self, asking: &Asking, failure: &Failure) -> bool {
@@ -403,7 +421,7 @@ impl Cached<'_> {
     ) -> Ended {
         let account = Account::new(outcome, relay::route(self.routed));
         let precondition = match conditions {
-            Conditions::Strip => self.precondition(&response),
+            Conditions::Strip => relay::precondition(self.routed, &response),
             Conditions::Keep => Precondition::Pass,
         };
         if precondition == Precondition::Failed {
@@ -416,19 +434,6 @@ impl Cached<'_> {
             return relay::relay(reply, &framed, &mut OriginBody::Empty, account).await;
         }
         relay::relay(reply, &framed, &mut response.body, account).await
-    }
-
-    fn precondition(&self, response: &OriginResponse) -> Precondition {
-        let request = &self.routed.head;
-        let received = response.response_time;
-        let of = |name| date::field(&response.headers, name, received);
-        let validators = Validators {
-            etag: response.headers.get(ETAG).map(|tag| tag.as_bytes()),
-            last_modified: of(&LAST_MODIFIED),
-            date: of(&http::header::DATE).unwrap_or(received),
-        };
-        let (method, fields) = (&request.method, &request.headers);
-        conditional::evaluate(method, fields, response.status, &validators)
     }
 
     /// Revalidates what was found in the background, unless somebody does

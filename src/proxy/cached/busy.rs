@@ -47,7 +47,7 @@ impl Cached<'_> {
             return Meanwhile::Nothing;
         };
         let now = self.ctx.shared.clock.wall();
-        let policy = &self.routed.snapshot.policy;
+        let policy = &self.routed.policy;
         let may = reuse::may_serve_meanwhile(&stale.head.facts(), policy, now);
         if may && !stale.suspect && asking.plan.is_only_old() {
             return Meanwhile::Stale;
@@ -66,7 +66,7 @@ impl Cached<'_> {
         let copy = Copy::new(&stale.head, body, &stale.at.key);
         let told = (Outcome::StaleWhileRevalidate, CacheStatus::default());
         let served = self.serve_held(copy, told, reply).await;
-        self.or_gone(served, &stale)
+        self.or_gone(served, &stale, reply)
     }
 
     /// What a fill comes to, unless the records say not to wait so long for it

@@ -5,21 +5,23 @@ use super::storing::Storing;
 use crate::base::clock::{Clock, WallTime};
 use crate::cache::{Cache, CacheKey, ObjectWriter};
 use crate::http::cache_control::RequestDirectives;
-use crate::http::conditional;
 use crate::http::policy::CachePolicy;
 use crate::http::reuse::{self, OriginFailure, ReuseRequest};
 use crate::http::stored::StoredHead;
 use crate::http::target::RequestUrl;
 use crate::http::vary::normalize_accept_encoding;
+use crate::http::{conditional, partial};
 use crate::metrics::Cells;
 use crate::proxy::context::WorkerContext;
-use crate::proxy::fill::FillTable;
+use crate::proxy::fill::{FillTable, PartTable};
 use crate::proxy::marker::Marker;
 use crate::proxy::origin::{OriginPool, OriginRequest, Upstream};
+use crate::proxy::parts::Means;
 use crate::proxy::routed::Routed;
 use crate::proxy::snapshot::Snapshot;
 use crate::proxy::via::Told;
 use http::{HeaderMap, HeaderName, Method};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The fills of a server.
@@ -48,6 +50,8 @@ pub(super) struct Tools {
     pub(super) origins: OriginPool,
     pub(super) cells: Arc<Cells>,
     pub(super) clock: Arc<dyn Clock>,
+    /// The fragments that are being fetched.
+    pub(super) parts: Arc<PartTable>,
 }
 
 impl Tools {
@@ -57,6 +61,7 @@ impl Tools {
             origins: ctx.origins.clone(),
             cells: Arc::clone(&ctx.cells),
             clock: Arc::clone(&ctx.shared.clock),
+            parts: Arc::clone(ctx.shared.fills.parts()),
         }
     }
 }
@@ -88,6 +93,8 @@ pub(super) struct Job {
     pub(super) asked: ReuseRequest,
     /// GET, or HEAD where a client's HEAD validates what is held.
     pub(super) method: Method,
+    /// The bytes that are asked for, to be stored as parts of the whole.
+    pub(super) part: Option<Range<u64>>,
 }
 
 /// A stored response that is to be validated.
@@ -151,6 +158,20 @@ impl Job {
             fields,
             asked,
             method: Method::GET,
+            part: None,
+        }
+    }
+
+    /// What fetching parts of the representation with this head takes.
+    pub(super) fn means(&self, head: StoredHead) -> Means {
+        Means {
+            cache: Arc::clone(&self.tools.cache),
+            cells: Arc::clone(&self.tools.cells),
+            origins: self.tools.origins.clone(),
+            table: Arc::clone(&self.tools.parts),
+            upstream: self.upstream.clone(),
+            fields: self.fields.clone(),
+            head,
         }
     }
 
@@ -168,6 +189,12 @@ impl Job {
         self.policy.pin.map(|secs| now.saturating_add(secs))
     }
 
+    fn ask_part(&self, fields: &mut HeaderMap) {
+        if let Some(part) = &self.part {
+            partial::set_range(fields, part);
+        }
+    }
+
     /// The request, and whether it validates `stale`.
     pub(super) fn request(
         &self,
@@ -177,10 +204,13 @@ impl Job {
         let mut fields = self.fields.clone();
         let validates = match (stale, conditions) {
             (Some(stale), _) if !reuse::wants_anew(&self.asked, &self.policy) => {
-                conditional::set_revalidation(&mut fields, &stale.head)
+                let validates = conditional::set_revalidation(&mut fields, &stale.head);
+                self.ask_part(&mut fields);
+                validates
             }
             (Some(_), _) | (None, Conditions::Strip) => {
                 conditional::remove_conditions(&mut fields);
+                self.ask_part(&mut fields);
                 false
             }
             (None, Conditions::Keep) => false,

@@ -1,6 +1,7 @@
 //! The writer's part of a fill: ask the origin, judge its answer, share it.
 
 use super::job::{Conditions, FillHead, Job, Stale};
+use super::parts::{Part, share_part};
 use super::pump::{self, Pump};
 use super::storing::Storing;
 use crate::cache::{CacheKey, NewObject, NotStored, ObjectKind, ObjectWriter};
@@ -37,6 +38,10 @@ pub(super) enum Fetched {
     Changed(Box<OriginResponse>),
     /// An error response, and what is held may stand in for it.
     ErrorResponse(StatusCode),
+    /// A part that is stored: the head of the whole, and what to serve it from.
+    Part(Box<Part>),
+    /// A part that can't be stored: the client's own range is to be asked for.
+    NotPart,
     /// No response.
     Error(OriginError),
 }
@@ -97,7 +102,7 @@ pub(super) async fn lead(
             Fetched::ErrorResponse(response.status)
         }
         Some(stale) if job.method == Method::HEAD => head_told(job, writer, stale, response),
-        Some(_) | None => share(job, writer, response, epoch),
+        Some(_) | None => share(job, writer, response, epoch).await,
     }
 }
 
@@ -127,7 +132,7 @@ fn failed(writer: FillWriter<FillHead>, error: OriginError) -> Fetched {
 }
 
 /// What a stored response may stand in for.
-pub(super) fn error_response(status: StatusCode) -> Failure {
+pub(in crate::proxy) fn error_response(status: StatusCode) -> Failure {
     Failure {
         outcome: Outcome::OriginMalformed,
         answer: Answer::OriginMalformed,
@@ -219,22 +224,45 @@ async fn anew(job: &Job, writer: FillWriter<FillHead>, stale: &Stale, epoch: u64
     let (request, _) = job.request(None, Conditions::Strip);
     match job.tools.origins.send(request).await {
         Ok(response) if job.method == Method::HEAD => head_told(job, writer, stale, response),
-        Ok(response) => share(job, writer, response, epoch),
+        Ok(response) => share(job, writer, response, epoch).await,
         Err(error) => failed(writer, error),
     }
 }
 
-/// Shares and stores a response if it may be.
-fn share(job: &Job, writer: FillWriter<FillHead>, response: OriginResponse, epoch: u64) -> Fetched {
+/// Shares and stores a response if it may be, a part that was asked for as that.
+async fn share(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    response: OriginResponse,
+    epoch: u64,
+) -> Fetched {
+    match &job.part {
+        Some(asked) if response.status == StatusCode::PARTIAL_CONTENT => {
+            share_part(job, writer, asked, (response, epoch)).await
+        }
+        Some(_) | None => share_whole(job, writer, response, epoch),
+    }
+}
+
+pub(super) fn judge(job: &Job, response: &OriginResponse) -> Result<Storable, NotStorable> {
     let exchange = Exchange {
         method: &Method::GET,
         url: &job.url,
         request: &job.client,
         status: response.status,
         response: &response.headers,
-        times: times(&response),
+        times: times(response),
     };
-    match storable::storable(&exchange, &job.policy) {
+    storable::storable(&exchange, &job.policy)
+}
+
+pub(super) fn share_whole(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    response: OriginResponse,
+    epoch: u64,
+) -> Fetched {
+    match judge(job, &response) {
         Ok(storable) => fill(job, writer, response, (&storable, epoch)),
         Err(reason) => relay(job, writer, response, reason),
     }
@@ -253,7 +281,10 @@ fn relay(
 /// Lets the followers go; the key is remembered when the reason lies in the
 /// response.
 fn release(job: &Job, writer: FillWriter<FillHead>, reason: NotStorable) {
-    if decide::will_recur(reason) {
+    // A range beyond the end says nothing of the others.
+    let beyond = NotStorable::Status(StatusCode::RANGE_NOT_SATISFIABLE.as_u16());
+    let is_beyond = job.part.is_some() && reason == beyond;
+    if decide::will_recur(reason) && !is_beyond {
         writer.uncacheable(job.tools.clock.mono());
     } else {
         writer.unshareable();
@@ -293,7 +324,7 @@ fn fill(
 
 /// What of a response's fields is not stored, and so is for the client alone that
 /// caused it: `dropped`, less what concerns the connection or the framing.
-fn own_fields(response: &HeaderMap, dropped: &[HeaderName]) -> HeaderMap {
+pub(super) fn own_fields(response: &HeaderMap, dropped: &[HeaderName]) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for name in dropped {
         for value in response.get_all(name) {
@@ -313,7 +344,7 @@ fn own_fields(response: &HeaderMap, dropped: &[HeaderName]) -> HeaderMap {
 
 /// Where a response is stored.
 pub(super) struct Place {
-    key: CacheKey,
+    pub(super) key: CacheKey,
     fields: Vec<http::HeaderName>,
     selected: Vec<u8>,
     /// The marker that leads there, where responses vary.
@@ -366,7 +397,7 @@ impl Place {
     }
 }
 
-const fn received(response: &OriginResponse) -> Received<'_> {
+pub(super) const fn received(response: &OriginResponse) -> Received<'_> {
     Received {
         status: response.status,
         version: response.version,

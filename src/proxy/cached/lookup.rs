@@ -38,6 +38,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Whether a part of the body may be missing.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.body.parts().is_some_and(|parts| !parts.is_whole())
+    }
+
     /// What a revalidation needs to know of it.
     pub(super) fn stale(&self, routed: &Routed) -> StaleRef {
         StaleRef {

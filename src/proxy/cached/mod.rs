@@ -5,12 +5,15 @@ mod busy;
 mod job;
 mod lead;
 mod lookup;
+mod parts;
 mod plan;
 mod pump;
 mod push;
 mod storing;
 
 pub use job::{FillHead, Fills};
+pub(super) use lead::error_response;
+pub(super) use pump::failure;
 pub(super) use push::push;
 pub use storing::Storing;
 
@@ -21,21 +24,26 @@ use super::decide::{self, Decision};
 use super::fetch::{self, Passing};
 use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
 use super::outcome::{Ended, Outcome, Route};
+use super::parts::{PartsBody, lacks};
 use super::relay::Account;
 use super::routed::{Mode, Routed};
-use super::serve::{Server, Serving};
-use super::source::Source;
+use super::serve::{self, Server, Serving};
+use super::source::{Source, SourceError};
+use super::via::Told;
 use crate::cache::{BodyReader, Cache, CacheKey, Miss};
 use crate::http::cache_control::RequestDirectives;
+use crate::http::conditional::Precondition;
 use crate::http::framing::BodyFraming;
 use crate::http::reuse::{self, ReuseRequest};
 use crate::http::storable::may_look_up;
 use crate::http::stored::StoredHead;
 use crate::metrics::{self, Metric};
-use http::HeaderMap;
 use http::header::IF_MODIFIED_SINCE;
+use http::{HeaderMap, Method};
+use job::Job;
 use lookup::{Found, Held, Reading};
 use plan::Plan;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Lookups of one request: a copy that proves unreadable, a fill that is
@@ -197,13 +205,43 @@ impl Cached<'_> {
                 let plan = Plan::anew(outcome, why);
                 Box::pin(self.ask(found, plan, reply)).await
             }
-            Decision::OnlyIfCached => {
-                let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
-                let answer = Answer::OnlyIfCached;
-                let detail = "nothing stored may answer, and the request says only-if-cached";
-                Step::Ended(account.failed(reply, answer.outcome(), answer, detail))
-            }
+            Decision::OnlyIfCached => self.only_if_cached(reply),
         }
+    }
+
+    fn only_if_cached<W: ClientWrite>(&self, reply: &Reply<'_, W>) -> Step {
+        let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
+        let answer = Answer::OnlyIfCached;
+        let detail = "nothing stored may answer, and the request says only-if-cached";
+        Step::Ended(account.failed(reply, answer.outcome(), answer, detail))
+    }
+
+    /// What the cache lacks of an object, the origin did not give.
+    fn not_had<W: ClientWrite>(&self, error: &SourceError, reply: &Reply<'_, W>) -> Ended {
+        let account = Account::new(error.outcome, super::relay::route(self.routed));
+        account.failed(reply, error.outcome, error.answer, &error.detail)
+    }
+
+    /// Whether the origin has to be asked for some of what is to be sent.
+    fn lacks(&self, held: &Held) -> bool {
+        let Some(parts) = held.body.parts() else {
+            return false;
+        };
+        let is_sent = self.routed.head.method != Method::HEAD
+            && serve::precondition(self.routed, &held.head) == Precondition::Pass;
+        let answer = serve::range_of(self.routed, &held.head, parts.body_len());
+        is_sent && lacks(&parts, &answer)
+    }
+
+    /// A stored body; what is missing of one held in part comes from the origin.
+    fn source(&self, body: BodyReader, head: &StoredHead) -> Source {
+        let Some(parts) = body.parts() else {
+            return Source::stored(body);
+        };
+        let told = Told::asking(Outcome::MissPartial, Forwarded::Partial);
+        let job = Job::of(self.ctx, self.routed, self.cache, (self.asked, told));
+        let means = Rc::new(job.means(head.clone()));
+        Source::in_part(body, PartsBody::new(parts, means))
     }
 
     fn decide(&self, found: &Found) -> Decision {
@@ -241,11 +279,22 @@ impl Cached<'_> {
         let Ok(held) = held else {
             return Step::Again;
         };
-        let status = hit_status(&held, self.routed);
+        let mut status = hit_status(&held, self.routed);
+        let lacks = self.lacks(&held);
+        if lacks && self.asked.directives.only_if_cached {
+            return self.only_if_cached(reply);
+        }
+        let outcome = if lacks {
+            status.forwarded = Some(Forwarded::Partial);
+            Outcome::MissPartial
+        } else {
+            outcome
+        };
         let key = held.alternate.as_ref().unwrap_or(&self.routed.key);
         let copy = Copy::new(&held.head, held.body, key);
         match self.serve_held(copy, (outcome, status), reply).await {
             Ok(ended) => Step::Ended(ended),
+            Err(error) if !error.is_lost => Step::Ended(self.not_had(&error, reply)),
             Err(_) => {
                 self.cache.remove(key);
                 let found = Found {
@@ -265,14 +314,14 @@ impl Cached<'_> {
         copy: Copy<'_>,
         (outcome, status): (Outcome, CacheStatus),
         reply: &mut Reply<'_, W>,
-    ) -> Result<Ended, super::source::SourceError> {
+    ) -> Result<Ended, SourceError> {
         let length = Some(copy.body.remaining());
         let asked_origin = status.forwarded_status.is_some();
         let route = asked_origin.then(|| super::relay::route(self.routed));
         let serving = Serving {
             head: copy.head,
             own: copy.own,
-            source: Source::stored(copy.body),
+            source: self.source(copy.body, copy.head),
             length,
             outcome,
             route: route.unwrap_or_default(),

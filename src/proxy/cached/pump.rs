@@ -218,7 +218,7 @@ impl Pump {
             length: self.length,
             bytes: total..u64::MAX,
         };
-        let tail = resume.ask(&wanted).await?;
+        let tail = resume.ask(&wanted).await.ok()?;
         self.tools.cells.add(Metric::FillResumed, 1);
         Some(tail)
     }
@@ -295,7 +295,7 @@ impl Pump {
 }
 
 /// What followers are told of an origin's failure.
-pub(super) fn failure(error: &OriginError) -> Failure {
+pub(in crate::proxy) fn failure(error: &OriginError) -> Failure {
     Failure {
         outcome: error.outcome(),
         answer: error.answer(),

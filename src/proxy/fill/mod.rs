@@ -13,10 +13,12 @@
 //! once, reads what it missed from elsewhere, and comes back. A writer that is
 //! dropped wakes everybody with a failure.
 
+mod parts;
 mod reader;
 mod table;
 mod writer;
 
+pub use parts::{PartClaim, PartFailure, PartTable, PartWait, Stretch};
 pub use reader::{FillReader, HeadEvent, Next};
 pub use table::{Claim, FillTable};
 pub use writer::{FillBody, FillWatch, FillWriter};

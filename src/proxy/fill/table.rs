@@ -1,5 +1,6 @@
 //! Which fills are under way, and which keys are known to be uncacheable.
 
+use super::parts::PartTable;
 use super::{Fill, FillLimits, FillReader, FillWriter};
 use crate::base::clock::MonoTime;
 use crate::cache::CacheKey;
@@ -43,6 +44,7 @@ pub struct FillTable<H> {
     shards: Vec<Mutex<Shard<H>>>,
     limits: FillLimits,
     ended: AtomicU64,
+    parts: Arc<PartTable>,
 }
 
 impl<H> FillTable<H> {
@@ -54,6 +56,7 @@ impl<H> FillTable<H> {
             shards: shards.collect(),
             limits,
             ended: AtomicU64::new(0),
+            parts: Arc::default(),
         })
     }
 
@@ -61,6 +64,12 @@ impl<H> FillTable<H> {
     #[must_use]
     pub const fn limits(&self) -> &FillLimits {
         &self.limits
+    }
+
+    /// The fragments of objects in part that are being fetched.
+    #[must_use]
+    pub const fn parts(&self) -> &Arc<PartTable> {
+        &self.parts
     }
 
     /// Fills that have ended so far. Who reads the cache, finds nothing, and

@@ -74,8 +74,8 @@ pub(super) const fn of(outcome: Outcome, is_conditional: bool) -> &'static [Metr
         O::StaleWhileRevalidate | O::StaleOriginFailed | O::StaleOriginError | O::StaleAccepted => {
             STALE
         }
-        O::MissCold if is_conditional => MISS_CONDITIONAL,
-        O::MissCold => MISS_COLD,
+        O::MissCold | O::MissPartial if is_conditional => MISS_CONDITIONAL,
+        O::MissCold | O::MissPartial => MISS_COLD,
         O::MissChanged => MISS_CHANGED,
         O::MissExpired => MISS_EXPIRED,
         O::MissReadError => &[Metric::CacheReadError],

@@ -7,6 +7,7 @@ mod faults;
 mod files;
 mod image;
 mod loading;
+mod long;
 mod machine;
 mod pinning;
 mod placement;

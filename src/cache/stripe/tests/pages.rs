@@ -91,6 +91,7 @@ fn nothing_is_stored_or_freed_on_a_page_that_is_not_read() {
         body: &[],
         keep: &[],
         copy_of: None,
+        pinned: false,
     };
     let stored = rig.stripe.append(rig.now, &new);
     assert_eq!(stored.unwrap_err(), Refused::Unread);

@@ -1,0 +1,149 @@
+//! Ranges of what is not held whole: asked for in fragments, and stored.
+
+use super::job::{FillHead, Job};
+use super::lead::{Fetched, Place, judge, own_fields, received, share_whole};
+use super::plan::Plan;
+use super::pump::Leading;
+use super::{Cached, Step};
+use crate::cache::{BodyReader, NewObject, ObjectKind};
+use crate::http::framing::BodyFraming;
+use crate::http::partial;
+use crate::http::range;
+use crate::http::stored::StoredHead;
+use crate::metrics::Metric;
+use crate::proxy::cache_status::CacheStatus;
+use crate::proxy::fill::FillWriter;
+use crate::proxy::h1::{ClientWrite, Reply};
+use crate::proxy::origin::OriginResponse;
+use crate::proxy::parts;
+use crate::proxy::relay::{self, Account};
+use crate::proxy::resume::Tail;
+use crate::proxy::serve::Serving;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// An object of which a part is coming.
+pub(super) struct Part {
+    pub(super) head: StoredHead,
+    pub(super) body: BodyReader,
+    /// Fields for this client only: they are not stored.
+    pub(super) own: HeaderMap,
+}
+
+impl Cached<'_> {
+    /// The fragments to ask for in place of the client's range, where parts are
+    /// stored.
+    pub(super) fn part(&self) -> Option<Range<u64>> {
+        let (head, policy) = (&self.routed.head, &self.routed.policy);
+        let stores = policy.range_lookup && !policy.range_write && self.cache.holds_parts();
+        if !stores || head.headers.contains_key(AUTHORIZATION) {
+            return None;
+        }
+        let wanted = partial::wanted(&head.method, &head.headers)?;
+        let size = self.cache.fragment_bytes().into();
+        Some(partial::widened(&wanted, size, parts::STRETCH_MAX))
+    }
+
+    /// The object of which this request fetched a part for everybody.
+    pub(super) async fn serve_part<W: ClientWrite>(
+        &self,
+        part: Part,
+        plan: Plan,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
+        let status = CacheStatus {
+            stored: true,
+            ..plan.status()
+        };
+        let route = relay::route(self.routed);
+        let account = Account::new(plan.outcome, route.clone());
+        let length = Some(part.body.remaining());
+        let serving = Serving {
+            head: &part.head,
+            own: part.own,
+            source: self.source(part.body, &part.head),
+            length,
+            outcome: plan.outcome,
+            route,
+            status,
+        };
+        match self.server(reply).serve(serving).await {
+            Ok(ended) => Step::Ended(ended),
+            Err(error) if error.is_lost => Step::Again,
+            Err(error) => {
+                Step::Ended(account.failed(reply, error.outcome, error.answer, &error.detail))
+            }
+        }
+    }
+}
+
+/// A 206 that holds all of the representation is as good as a 200; of another,
+/// the head is stored, and the fragments as they come.
+pub(super) async fn share_part(
+    job: &Job,
+    writer: FillWriter<FillHead>,
+    asked: &Range<u64>,
+    (response, epoch): (OriginResponse, u64),
+) -> Fetched {
+    let size = job.tools.cache.fragment_bytes().into();
+    let Ok(part) = partial::storable_part(&response.headers, asked, size) else {
+        return not_part(job, writer);
+    };
+    let response = OriginResponse {
+        status: StatusCode::OK,
+        headers: partial::whole_fields(&response.headers),
+        framing: BodyFraming::Length(part.whole),
+        ..response
+    };
+    if part.len() == part.whole {
+        return share_whole(job, writer, response, epoch);
+    }
+    match begin_parts(job, response, &part, epoch).await {
+        // Dropping the writer sends the followers back to the cache.
+        Some(part) => Fetched::Part(Box::new(part)),
+        None => not_part(job, writer),
+    }
+}
+
+/// The key is remembered, so that the next range goes to the origin as it is.
+fn not_part(job: &Job, writer: FillWriter<FillHead>) -> Fetched {
+    writer.uncacheable(job.tools.clock.mono());
+    Fetched::NotPart
+}
+
+async fn begin_parts(
+    job: &Job,
+    response: OriginResponse,
+    part: &range::Part,
+    epoch: u64,
+) -> Option<Part> {
+    let storable = judge(job, &response).ok()?;
+    let place = Place::of(job, &response.headers)?;
+    let head = StoredHead::build(&received(&response), &storable);
+    let object = NewObject {
+        key: place.key,
+        kind: ObjectKind::Object,
+        meta: head.as_bytes().clone(),
+        body_len: Some(part.whole),
+        epoch,
+    };
+    job.tools.cells.add(Metric::CacheWrites, 1);
+    let cache = &job.tools.cache;
+    let begun = cache.begin_parts(object, job.pinned_until()).await;
+    let begun = begun.inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1));
+    let hit = begun.ok()?;
+    if let Some(marker) = place.marker {
+        Leading::of(job, marker).store(&job.tools, epoch);
+    }
+    let own = own_fields(&response.headers, &storable.dropped);
+    let means = Rc::new(job.means(head.clone()));
+    let tail = Tail::new(response.body, part.len());
+    parts::take(&means, &hit.parts()?, tail, part);
+    Some(Part {
+        head,
+        body: hit.body,
+        own,
+    })
+}
