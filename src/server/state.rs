@@ -6,9 +6,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The lock's name in the state directory; it holds the server's process id.
 pub const LOCK_NAME: &str = "server.lock";
+
+/// How often, and how long after another, a lock that is held is tried: the
+/// kernel takes its time to undo a server that was killed.
+const TRIES: u32 = 150;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why the state directory can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +54,8 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// `InUse` if another process holds the lock, else `Unusable`.
+    /// `InUse` if another process still holds the lock after 3 s, else
+    /// `Unusable`.
     pub fn lock(path: &Path) -> Result<Self, StateError> {
         let unusable = |source| StateError::Unusable {
             path: path.to_owned(),
@@ -56,7 +63,7 @@ impl StateDir {
         };
         make(path).map_err(unusable)?;
         let file = open_lock(path).map_err(unusable)?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match lock_once_free(file) {
             Ok(mut lock) => {
                 write_pid(&mut lock).map_err(unusable)?;
                 Ok(Self {
@@ -96,6 +103,17 @@ fn open_lock(path: &Path) -> io::Result<File> {
         .open(path.join(LOCK_NAME))
 }
 
+fn lock_once_free(mut file: File) -> Result<Flock<File>, (File, Errno)> {
+    for _ in 1..TRIES {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Err((held, Errno::EWOULDBLOCK)) => file = held,
+            ended => return ended,
+        }
+        std::thread::park_timeout(PAUSE);
+    }
+    Flock::lock(file, FlockArg::LockExclusiveNonblock)
+}
+
 fn write_pid(lock: &mut File) -> io::Result<()> {
     lock.set_len(0)?;
     writeln!(lock, "{}", std::process::id())
@@ -124,6 +142,24 @@ mod tests {
         assert!(error.contains(&pid) && error.contains("a/var"), "{error}");
         drop(first);
         StateDir::lock(&path).unwrap();
+    }
+
+    #[test]
+    fn the_lock_of_a_server_that_ends_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("var");
+        let first = StateDir::lock(&path).unwrap();
+        let (begun, begins) = std::sync::mpsc::channel();
+        let second = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                begun.send(()).unwrap();
+                StateDir::lock(&path)
+            }
+        });
+        begins.recv().unwrap();
+        drop(first);
+        second.join().unwrap().unwrap();
     }
 
     #[test]

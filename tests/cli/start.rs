@@ -50,6 +50,19 @@ fn a_second_server_on_the_state_directory_names_it_and_the_first() {
 }
 
 #[test]
+fn a_killed_server_does_not_keep_the_next_one_from_starting_at_once() {
+    let config = Config::new("");
+    config.write("storage.config", "span 64M tier=fast\n");
+    let mut server = config.start();
+    for _ in 0..5 {
+        server.signal("-KILL");
+        let next = config.start();
+        assert_eq!(config.spans_read()[0]["state"], "online");
+        server = next;
+    }
+}
+
+#[test]
 fn a_second_server_on_a_port_names_it() {
     let first = Config::new("");
     let server = first.start();
