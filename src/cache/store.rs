@@ -207,10 +207,14 @@ impl Cache {
     /// the devices.
     pub async fn sync(&self) {
         self.place_deferred();
+        let mut waiting = self.deferred.keys();
         self.flush().await;
-        // Heads that waited for another stripe's free rows come after them.
-        if self.place_deferred() {
+        // Heads that waited for another stripe's free rows come after them,
+        // whoever gives them their place meanwhile.
+        while !waiting.is_empty() {
+            let fewer = self.place_deferred();
             self.flush().await;
+            waiting.retain(|hash| fewer && self.deferred.get(*hash).is_some());
         }
         self.publish();
     }

@@ -105,6 +105,11 @@ impl DeferredHeads {
         self.count.store(table.heads.len(), Ordering::Release);
     }
 
+    /// The keys of all that wait.
+    pub(super) fn keys(&self) -> Vec<u128> {
+        self.table.lock().heads.keys().copied().collect()
+    }
+
     /// The keys of those that have waited long enough.
     pub(super) fn ready(&self) -> Vec<u128> {
         let table = self.table.lock();

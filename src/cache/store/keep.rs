@@ -194,31 +194,34 @@ impl Cache {
         }
     }
 
-    /// Gives the heads a place that have waited for it long enough; whether
-    /// there were any.
+    /// Gives the heads a place that have waited for it long enough; those that
+    /// find no room in the backlog wait on. Whether fewer wait now.
     pub(super) fn place_deferred(&self) -> bool {
-        let ready = self.deferred.ready();
-        let any = !ready.is_empty();
-        for hash in ready {
-            let _slot = self.slots.lock(hash);
-            // It may have been replaced by one that must wait longer.
-            let Some(deferred) = self.deferred.get(hash).filter(Deferred::is_ready) else {
-                continue;
-            };
-            let held = self.ram.peek(hash);
-            let in_ram = held.is_some_and(|held| Arc::ptr_eq(&held, &deferred.stored));
-            let stored = deferred.stored.with_home(None);
-            match self.append_deferred(&stored, &deferred.target) {
-                Ok(home) if in_ram => {
-                    self.ram
-                        .insert(hash, Arc::new(stored.with_home(Some(home))));
-                }
-                Ok(_) => {}
-                Err(no) => tracing::debug!(%no, "a deferred head got no place"),
+        let ready = self.deferred.ready().into_iter();
+        ready.filter(|hash| self.place_one(*hash)).count() > 0
+    }
+
+    fn place_one(&self, hash: u128) -> bool {
+        let _slot = self.slots.lock(hash);
+        // It may have been replaced by one that must wait longer.
+        let Some(deferred) = self.deferred.get(hash).filter(Deferred::is_ready) else {
+            return false;
+        };
+        let held = self.ram.peek(hash);
+        let in_ram = held.is_some_and(|held| Arc::ptr_eq(&held, &deferred.stored));
+        let stored = deferred.stored.with_home(None);
+        match self.append_deferred(&stored, &deferred.target) {
+            Ok(home) if in_ram => {
+                self.ram
+                    .insert(hash, Arc::new(stored.with_home(Some(home))));
             }
-            self.deferred.remove(hash);
+            Ok(_) => {}
+            // What was said to be stored is not lost for want of a moment.
+            Err(NotStored::Backlog) => return false,
+            Err(no) => tracing::debug!(%no, "a deferred head got no place"),
         }
-        any
+        self.deferred.remove(hash);
+        true
     }
 
     fn append_deferred(
