@@ -141,7 +141,9 @@ pub(crate) fn body(key: u64, number: u64) -> Bytes {
 pub(crate) async fn version_of(cache: &Cache, key: u64) -> Result<Option<u64>, String> {
     let mut hit = match cache.read(&url(key)).await {
         Ok(hit) => hit,
-        Err(Miss::Absent | Miss::Invalidated) => return Ok(None),
+        // What a batch in flight at the kill has overwritten is gone, but its
+        // entry is there until somebody comes to read it.
+        Err(Miss::Absent | Miss::Invalidated | Miss::Overtaken) => return Ok(None),
         Err(other) => return Err(format!("key {key}: {other}")),
     };
     if hit.suspect {
