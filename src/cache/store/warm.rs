@@ -8,6 +8,7 @@
 
 use super::Cache;
 use super::evacuate::of_head;
+use crate::base::simulated::is_simulated;
 use crate::cache::format::hot_keys::{HotKey, HotKeysHeader, KEYS_MAX, encode_hot_keys};
 use crate::cache::format::{Unverified, low64};
 use crate::cache::object::Stored;
@@ -85,7 +86,7 @@ impl Warmer {
 
     /// Starts the thread. If the system gives none, RAM begins cold.
     pub(super) fn begin(&self, cache: Weak<Cache>) {
-        let Some(shared) = self.shared.clone() else {
+        let Some(shared) = self.shared.clone().filter(|_| !is_simulated()) else {
             return;
         };
         let thread = std::thread::Builder::new().name("strata-warm".into());

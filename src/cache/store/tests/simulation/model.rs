@@ -24,6 +24,12 @@ impl Model {
         self.push(Some(version), false, false);
     }
 
+    /// What there is was written again, in the place of the one before: a kill
+    /// may leave that batch half-way.
+    pub(super) fn refreshed(&mut self) {
+        self.push(self.current, false, false);
+    }
+
     pub(super) fn remove(&mut self) {
         self.push(None, false, false);
     }

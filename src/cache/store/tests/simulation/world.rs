@@ -300,6 +300,9 @@ impl World {
         let model = &self.models[to_usize(n.into())];
         let allowed = refreshed.is_err() || version.is_none_or(|v| model.is_current(v));
         assert!(allowed, "{}: an old copy was refreshed", self.context(n));
+        if refreshed.is_ok() {
+            self.models[to_usize(n.into())].refreshed();
+        }
     }
 
     /// What a start has made of a key.
@@ -360,8 +363,10 @@ impl World {
             drive.disk.cut(&mut self.prng);
         }
         drop(running);
-        self.change_state();
-        self.change_disks();
+        if !self.roll_back() {
+            self.lose_state();
+            self.change_disks();
+        }
         self.start();
     }
 
@@ -388,21 +393,37 @@ impl World {
         }
     }
 
-    /// The state folder is lost, or put back as it was before an earlier start.
-    fn change_state(&mut self) {
-        let dice = self.prng.below(16);
-        let older = self.older.take().filter(|_| dice == 1);
-        match (dice, older) {
-            (0, _) => self.state = tempfile::tempdir().unwrap(),
-            (_, Some(older)) => self.state = older,
-            (2..6, None) => {
+    /// The state folder is put back as it was before an earlier start. A disk
+    /// that is away then would not tell: see `docs/TESTING.md`.
+    fn roll_back(&mut self) -> bool {
+        let all_present = self.drives.iter().all(|drive| drive.is_present);
+        if self.older.is_none() || !all_present || self.prng.below(6) > 0 {
+            return false;
+        }
+        self.state = self.older.take().unwrap();
+        self.forget();
+        true
+    }
+
+    /// The state folder is lost, or a copy is made of it.
+    fn lose_state(&mut self) {
+        match self.prng.below(16) {
+            0 => {
+                self.state = tempfile::tempdir().unwrap();
+                self.older = None;
+                self.forget();
+            }
+            1..5 if self.older.is_none() => {
                 let copy = tempfile::tempdir().unwrap();
                 copy_files(self.state.path(), copy.path());
                 self.older = Some(copy);
-                return;
             }
-            _ => return,
+            _ => {}
         }
+    }
+
+    /// What was purged is not known any more: all is dead.
+    fn forget(&mut self) {
         self.is_unsure = true;
         self.models.iter_mut().for_each(Model::purge);
     }
