@@ -191,7 +191,7 @@ impl FaultyDevice {
             Some(Fault::Slow(ms)) => {
                 let inner = Arc::clone(&self.inner);
                 std::thread::spawn(move || {
-                    std::thread::sleep(Duration::from_millis(ms));
+                    std::thread::park_timeout(Duration::from_millis(ms));
                     inner.submit_to_block(request);
                 });
             }
