@@ -17,6 +17,8 @@ metrics! {
     CacheBytesTotal = "proxy.process.cache.bytes_total", Gauge;
     /// Bytes of the stripes that hold written data.
     CacheBytesUsed = "proxy.process.cache.bytes_used", Gauge;
+    /// Directory pages that are yet to be read after a start.
+    CachePagesUnread = "proxy.process.cache.directory.pages_unread", Gauge;
     /// Directory entries of equal tag whose object proved to be another.
     CacheDirectoryCollision = "proxy.process.cache.directory_collision", Counter;
     /// Directory entries that the stripes have room for.
@@ -43,28 +45,26 @@ metrics! {
     CacheRamCacheMisses = "proxy.process.cache.ram_cache.misses", Counter;
     /// Names of hot objects in the RAM cache that were written down last.
     CacheRamCacheSaved = "proxy.process.cache.ram_cache.saved", Gauge;
+    /// Bytes the RAM cache may hold.
+    CacheRamCacheTotalBytes = "proxy.process.cache.ram_cache.total_bytes", Gauge;
     /// Objects that were read ahead into the RAM cache after a start.
     CacheRamCacheWarmed = "proxy.process.cache.ram_cache.warmed", Counter;
     /// Bytes of their bodies.
     CacheRamCacheWarmedBytes = "proxy.process.cache.ram_cache.warmed_bytes", Counter;
-    /// Bytes the RAM cache may hold.
-    CacheRamCacheTotalBytes = "proxy.process.cache.ram_cache.total_bytes", Gauge;
     /// Cache reads that are going on now.
     CacheReadActive = "proxy.process.cache.read.active", Gauge;
     /// Cache reads refused because too many waited for the span.
     CacheReadBusy = "proxy.process.cache.read.busy", Counter;
-    /// Cache reads that waited for a directory page which a start had not read yet.
-    CacheReadWaited = "proxy.process.cache.read.waited", Counter;
-    /// Of them, those that it did not come in time for.
-    CacheReadNotLoaded = "proxy.process.cache.read.not_loaded", Counter;
-    /// Directory pages that are yet to be read after a start.
-    CachePagesUnread = "proxy.process.cache.directory.pages_unread", Gauge;
     /// Cache reads that found no usable object.
     CacheReadFailure = "proxy.process.cache.read.failure", Counter;
     /// Cache reads whose bytes failed the checksum or were overtaken by the write cursor.
     CacheReadInvalid = "proxy.process.cache.read.invalid", Counter;
+    /// Cache reads whose directory page was not read in time.
+    CacheReadNotLoaded = "proxy.process.cache.read.not_loaded", Counter;
     /// Successful cache reads: the sum of the ram, ssd and disk reads.
     CacheReadSuccess = "proxy.process.cache.read.success", Counter;
+    /// Cache reads that waited for a directory page which a start had not read yet.
+    CacheReadWaited = "proxy.process.cache.read.waited", Counter;
     /// Removals of a key that the cache did not hold.
     CacheRemoveFailure = "proxy.process.cache.remove.failure", Counter;
     /// Removals of a key that the cache held.
@@ -316,6 +316,8 @@ metrics! {
     OriginResponseHeadBytes = "proxy.process.http.origin_server_response_header_total_size", Counter;
     /// Requests sent to origins.
     OutgoingRequests = "proxy.process.http.outgoing_requests", Counter;
+    /// Fragments of objects held in part that came from an origin.
+    PartsFetched = "proxy.process.http.parts_fetched", Counter;
     /// Origin connections that are open and idle.
     PooledServerConnections = "proxy.process.http.pooled_server_connections", Gauge;
     /// POST requests from clients.
@@ -408,8 +410,6 @@ metrics! {
     NetWriteBytes = "proxy.process.net.write_bytes", Counter;
     /// Bytes of the process that are resident in memory.
     MemoryRss = "proxy.process.traffic_server.memory.rss", Gauge;
-    /// Fragments of objects held in part that came from an origin.
-    PartsFetched = "proxy.process.http.parts_fetched", Counter;
     /// Number of the configuration in force; each reload or set adds one.
     StrataGeneration = "strata.config.generation", Gauge;
     /// Reloads refused because of an error, which changed nothing.

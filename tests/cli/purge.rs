@@ -46,6 +46,6 @@ fn a_clear_is_of_all_or_of_a_volume_that_there_is() {
     assert_eq!(config.ctl(&["cache", "clear", "--volume", "2"]).ok(), "");
     let unknown = config.ctl(&["cache", "clear", "--volume", "7"]);
     assert_eq!(unknown.code(), 2);
-    let told = "7: no span of storage.config is of this volume; there is 1, 2";
+    let told = "7: there is no such volume; there is 1, 2";
     assert!(unknown.err().contains(told), "{}", unknown.err());
 }

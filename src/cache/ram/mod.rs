@@ -14,6 +14,8 @@ use s3fifo::S3Fifo;
 use seen::Seen;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Reads that make a value worth reading ahead after a restart.
+const HOT: u8 = 2;
 /// Bytes below which a shard is not made: an object must fit into its shard.
 const MIN_SHARD: u64 = 64 * MIB;
 /// Most shards.
@@ -110,12 +112,13 @@ impl<V: RamValue> RamCache<V> {
     }
 
     /// What `name` makes of the hottest values, at most `limit` of them, hottest
-    /// first.
+    /// first, of those that were read twice at least or chosen.
     pub fn hottest<T>(&self, limit: usize, name: impl Fn(&V) -> T) -> Vec<T> {
         let mut found = Vec::new();
         for shard in &self.shards {
             let shard = shard.lock();
-            found.extend(shard.heat().map(|(heat, value)| (heat, name(value))));
+            let hot = shard.heat().filter(|(heat, _)| *heat >= HOT);
+            found.extend(hot.map(|(heat, value)| (heat, name(value))));
         }
         found.sort_by_key(|(heat, _)| std::cmp::Reverse(*heat));
         found.truncate(limit);
@@ -265,11 +268,19 @@ mod tests {
                 Admission::Admitted
             );
         }
-        for key in [7, 7, 3] {
+        for key in [7, 7, 7, 3, 3, 4] {
             assert!(ram.read(key).is_some());
         }
         assert_eq!(ram.hottest(2, |body| body.0), [70, 30]);
         assert_eq!(ram.hottest(100, |body| body.0).len(), 20);
+        let cold = cache(0, 0);
+        for key in 1..=2 {
+            cold.insert(key, Body(10));
+        }
+        assert!(cold.read(1).is_some());
+        assert_eq!(cold.hottest(100, |_| ()).len(), 0);
+        assert!(cold.read(1).is_some());
+        assert_eq!(cold.hottest(100, |_| ()).len(), 1);
     }
 
     #[test]

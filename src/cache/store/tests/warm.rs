@@ -18,6 +18,14 @@ fn machine() -> Machine {
 fn fill(cache: &Arc<Cache>) {
     for n in 0..OBJECTS {
         store(cache, &key(n), &text(n, 5000)).unwrap();
+        heat(cache, n);
+    }
+}
+
+/// What makes an object hot enough to be remembered.
+fn heat(cache: &Arc<Cache>, n: u32) {
+    for _ in 0..2 {
+        assert!(cache.read_ram(&key(n)).is_some());
     }
 }
 
@@ -46,6 +54,10 @@ async fn what_was_hot_is_in_ram_after_a_restart_without_being_asked_for() {
     fill(&first.cache);
     let long = vec![9; 3 << 20];
     store(&first.cache, &key(1000), &long).unwrap();
+    heat(&first.cache, 1000);
+    // One that nobody came back for is not hot.
+    store(&first.cache, &key(1001), b"once").unwrap();
+    assert!(first.cache.read_ram(&key(1001)).is_some());
     stop(first).await;
     let second = warmed(&machine).await;
     assert_eq!(in_ram(&second), OBJECTS);
@@ -53,6 +65,12 @@ async fn what_was_hot_is_in_ram_after_a_restart_without_being_asked_for() {
     assert!(all(&mut hit).await == long);
     let count = |metric| second.registry.get(metric);
     assert_eq!(count(Metric::CacheRamCacheWarmed), u64::from(OBJECTS) + 1);
+    assert!(second.cache.read_ram(&key(1001)).is_none());
+    stop(second).await;
+    let second = warmed(&machine).await;
+    assert_eq!(in_ram(&second), OBJECTS);
+    let mut hit = second.cache.read_ram(&key(1000)).unwrap();
+    assert!(all(&mut hit).await == long);
     // None of it counts as a read of anyone's.
     assert_eq!(second.counts(), [51, 51, 0, 0]);
 }
