@@ -230,6 +230,7 @@ async fn what_was_hot_in_ram_is_saved_and_read_ahead_as_the_records_say() {
     for (before, after, is_warm) in [("", "", true), (NO_SAVE, "", false), ("", NO_WARMTH, false)] {
         let (site, cache, _) = opened(before).await;
         store(&cache, 1, 1000).unwrap();
+        (0..2).for_each(|_| assert!(cache.read_ram(&key(1)).is_some()));
         cache.shutdown().await;
         drop(cache);
         let (cache, _) = site.open(after).await;
