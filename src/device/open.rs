@@ -85,8 +85,14 @@ pub(super) struct Handle {
     pub(super) created: bool,
 }
 
+/// How often, and how long after another, a device in use is tried: the kernel
+/// may let go of what was closed a moment later, above all what a ring has read.
+const TRIES: u32 = 25;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Opens a path as a device. Nothing is written to what exists; a file that
-/// is missing is created with its whole size reserved.
+/// is missing is created with its whole size reserved. One in use is refused
+/// after half a second.
 ///
 /// # Errors
 /// Each names the path, the reason and the cure.
@@ -94,10 +100,10 @@ pub fn open(request: &OpenRequest) -> Result<OpenedDevice, OpenError> {
     let mut request = request.clone();
     request.path = inside_directory(&request.path)?;
     let kind = kind(&request.path)?;
-    let handle = match kind {
-        DeviceKind::Block => block::open(&request)?,
-        DeviceKind::File => file::open(&request)?,
-    };
+    let handle = once_free(|| match kind {
+        DeviceKind::Block => block::open(&request),
+        DeviceKind::File => file::open(&request),
+    })?;
     let opened = served(kind, handle, request)?;
     #[cfg(feature = "faults")]
     let opened = OpenedDevice {
@@ -105,6 +111,26 @@ pub fn open(request: &OpenRequest) -> Result<OpenedDevice, OpenError> {
         ..opened
     };
     Ok(opened)
+}
+
+fn once_free(open: impl Fn() -> Result<Handle, OpenError>) -> Result<Handle, OpenError> {
+    for _ in 1..TRIES {
+        match open() {
+            Err(error) if is_in_use(&error) => std::thread::park_timeout(PAUSE),
+            ended => return ended,
+        }
+    }
+    open()
+}
+
+fn is_in_use(error: &OpenError) -> bool {
+    match error {
+        OpenError::Refused { errno, .. } => *errno == Errno::EBUSY,
+        OpenError::InUse { .. } => true,
+        OpenError::NoSize { .. } | OpenError::NoDevice { .. } | OpenError::WrongKind { .. } => {
+            false
+        }
+    }
 }
 
 /// Opens a path to read what lies there, as [`open`] would find it: nothing is

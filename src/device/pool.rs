@@ -113,6 +113,14 @@ impl PoolDevice {
         let waited = ended.wait_while_for(&mut lines, |lines| lines.alive > left, self.patience);
         !waited.timed_out()
     }
+
+    /// Lets the threads go that have ended, and with them what they hold of the
+    /// file: before that, the device can't be opened again.
+    fn join(&mut self) {
+        let own = std::thread::current().id();
+        let ended = self.threads.drain(..).filter(|t| t.thread().id() != own);
+        ended.for_each(|thread| drop(thread.join()));
+    }
 }
 
 impl Device for PoolDevice {
@@ -145,7 +153,7 @@ impl Drop for PoolDevice {
         self.shared.lines.lock().closed = true;
         self.shared.wake.notify_all();
         if self.are_ended() {
-            return;
+            return self.join();
         }
         // The threads wait in the system, which can't be helped: they are left
         // to it, and end when it lets them.
