@@ -241,6 +241,7 @@ impl StripePlace<'_> {
             Holding {
                 objects: census.heads,
                 bytes: census.bytes,
+                is_partial: false,
             }
         })
     }

@@ -18,6 +18,8 @@ pub struct Holding {
     pub objects: u64,
     /// Bytes of their fragments, to the directory's accuracy: up to 1/16 more.
     pub bytes: u64,
+    /// There may be more: a part of the directory has not been read yet.
+    pub is_partial: bool,
 }
 
 impl Add for Holding {
@@ -27,6 +29,7 @@ impl Add for Holding {
         Self {
             objects: self.objects.saturating_add(other.objects),
             bytes: self.bytes.saturating_add(other.bytes),
+            is_partial: self.is_partial || other.is_partial,
         }
     }
 }

@@ -87,7 +87,11 @@ fn span_text(span: &Value) -> String {
 }
 
 fn holding(of: &Value) -> String {
-    format!("{} objects in {} bytes", of["objects"], of["bytes"])
+    let text = format!("{} objects in {} bytes", of["objects"], of["bytes"]);
+    match of["partial"].as_bool() {
+        Some(true) => format!("at least {text} (still loading)"),
+        Some(false) | None => text,
+    }
 }
 
 /// `storage list`.

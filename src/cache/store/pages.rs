@@ -7,6 +7,7 @@ use crate::cache::volume::LiveStripe;
 use crate::metrics::Metric;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Cache {
     /// Waits until every stripe is judged: in use, or given up. What an object's
@@ -22,6 +23,12 @@ impl Cache {
         for stripe in self.volume.stripes() {
             stripe.loaded().await;
         }
+    }
+
+    /// As [`Self::loaded`], for `limit` at most.
+    pub async fn loaded_within(&self, limit: Duration) {
+        // Who asks finds out by itself what is still missing.
+        tokio::time::timeout(limit, self.loaded()).await.ok();
     }
 
     /// Whether every stripe that may hold a key knows what it holds of it; those

@@ -84,13 +84,14 @@ fn carry_clears<'a>(
 impl Cache {
     /// What a start with `options` would keep of what is stored now, and what it
     /// would drop. Reads directories and devices, and writes nothing; blocks.
+    /// What has not been read since the start is not counted, and said to be
+    /// missing: see [`Self::loaded_within`].
     #[must_use]
     pub fn plan(&self, options: &CacheOptions) -> Vec<SpanPlan> {
         let stripes = self.volume.stripes();
         let known = |uuid: u128| {
             let stripe = stripes.iter().find(|stripe| stripe.uuid == uuid)?;
-            // One whose directory is still being read is counted on its device.
-            stripe.is_loaded().then(|| stripe.holding())
+            Some(stripe.holding())
         };
         let (mut plans, found) = plan(options, &known);
         let mut gone = live_spans(&self.spans.lock());

@@ -40,11 +40,14 @@ impl LiveStripe {
 
     /// How much it holds by the pages that have been read; reads the directory.
     pub(in crate::cache) fn holding(&self) -> Holding {
+        // Asked first: what is read meanwhile is counted, and not told of.
+        let is_partial = !self.is_loaded();
         let census = self.core.get().map(|core| core.directory.census());
-        census.map_or_else(Holding::default, |census| Holding {
-            objects: census.heads,
-            bytes: census.bytes,
-        })
+        Holding {
+            objects: census.map_or(0, |census| census.heads),
+            bytes: census.map_or(0, |census| census.bytes),
+            is_partial,
+        }
     }
 
     /// Buckets of the directory; 0 before it has been read.

@@ -6,6 +6,11 @@ use super::params::Params;
 use crate::cache::plan::{Holding, SpanPlan, StripeFate, StripePlan};
 use crate::mgmt::rpc::{Fault, FaultKind};
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long a plan waits for directories that are still being read after a
+/// start: half as long as `traffic_ctl` waits for an answer.
+const LOAD_WAIT: Duration = Duration::from_secs(30);
 
 /// What a start with the files as they are now would keep and drop; `storage`
 /// and `volumes` are texts in place of theirs.
@@ -17,6 +22,7 @@ pub(super) async fn plan(control: &Control, params: Params<'_>) -> Result<Value,
     let (storage, volumes) = (params.some_text("storage")?, params.some_text("volumes")?);
     let planned = control.settings.planned(storage, volumes);
     let (loaded, plan) = planned.map_err(|found| refused("nothing can be planned", &found))?;
+    control.cache.loaded_within(LOAD_WAIT).await;
     let done = tokio::task::spawn_blocking(move || plan(&loaded)).await;
     let spans = done.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
     Ok(plan_answer(&spans))
@@ -60,9 +66,14 @@ fn stripe(stripe: &StripePlan) -> Value {
         "from": from,
         "objects": stripe.holding.objects,
         "bytes": stripe.holding.bytes,
+        "partial": stripe.holding.is_partial,
     })
 }
 
 fn holding(holding: Holding) -> Value {
-    json!({ "objects": holding.objects, "bytes": holding.bytes })
+    json!({
+        "objects": holding.objects,
+        "bytes": holding.bytes,
+        "partial": holding.is_partial,
+    })
 }

@@ -128,6 +128,22 @@ async fn a_walk_waits_for_the_pages_that_it_comes_to() {
 }
 
 #[tokio::test]
+async fn a_plan_tells_of_pages_that_it_could_not_wait_for_and_counts_them_once_read() {
+    let (machine, running) = held().await;
+    let cache = &running.cache;
+    // No span is configured any more: all that there is would be dropped.
+    let options = CacheOptions::default();
+    let dropped = || cache.plan(&options)[0].sums().1;
+    cache.loaded_within(Duration::from_millis(1)).await;
+    let held = dropped();
+    assert_eq!((held.objects, held.is_partial), (0, true));
+    let letting_go = async { machine.disks[0].1.let_go() };
+    tokio::join!(cache.loaded_within(Duration::from_secs(60)), letting_go);
+    let all = dropped();
+    assert_eq!((all.objects, all.is_partial), (u64::from(OBJECTS), false));
+}
+
+#[tokio::test]
 async fn a_stop_does_not_wait_for_pages_and_loses_nothing() {
     let (machine, running) = held().await;
     running.cache.shutdown().await;
