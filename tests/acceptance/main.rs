@@ -12,6 +12,7 @@ mod devices;
 mod dying;
 mod forward;
 mod http;
+mod package;
 mod packaging;
 mod partitions;
 mod peers;

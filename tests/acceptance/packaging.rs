@@ -1,4 +1,5 @@
-//! What `etc/` gives to the system: the systemd unit and the udev rule.
+//! What `etc/` gives to the system: the systemd unit and the udev rule, and
+//! the packages that bring them.
 
 use crate::http;
 use crate::loop_device::LoopDevice;

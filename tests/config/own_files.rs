@@ -32,6 +32,21 @@ fn the_shipped_default_listens_on_8080_and_keeps_a_file_span() {
 }
 
 #[test]
+fn packages_differ_from_the_shipped_default_in_user_and_state_and_have_no_span() {
+    let (shipped, _) = load(".");
+    let (packaged, storage) = load("etc/package");
+    let differing: Vec<_> = packaged
+        .differences(&shipped)
+        .map(|spec| spec.name)
+        .collect();
+    let expected = ["proxy.config.admin.user_id", "proxy.config.local_state_dir"];
+    assert_eq!(differing, expected);
+    assert_eq!(&*packaged.admin_user_id, "strata");
+    assert_eq!(&*packaged.local_state_dir, "/var/lib/strata");
+    assert_eq!(storage.spans, []);
+}
+
+#[test]
 fn the_seed_scenario_s_values_hold_with_comments_after_them() {
     let (records, storage) = load("etc/seed");
     assert_eq!(records.cache_ram_cache_cutoff, 40);
