@@ -7,6 +7,7 @@ pub mod cache_control;
 pub mod chunked;
 pub mod conditional;
 pub mod date;
+pub mod early;
 pub mod forwarding;
 pub mod framing;
 pub mod freshness;

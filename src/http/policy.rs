@@ -3,6 +3,7 @@
 //! The proxy fills this from the records named at each field; the default is
 //! RFC 9111's side where ATS's default leaves it.
 
+use super::early::EarlyRefresh;
 use super::range::Several;
 use ::http::HeaderName;
 
@@ -115,6 +116,8 @@ pub struct CachePolicy {
     pub required_headers: RequiredHeaders,
     /// `http.cache.when_to_revalidate`.
     pub when_to_revalidate: WhenToRevalidate,
+    /// `http.cache.fuzz.*`: refreshes before the expiry.
+    pub early: EarlyRefresh,
     /// `http.cache.heuristic_min_lifetime`: the floor of the heuristic
     /// lifetime; without a Last-Modified it is the lifetime.
     pub heuristic_min: u64,
@@ -177,6 +180,7 @@ impl Default for CachePolicy {
             cache_dynamic: true,
             required_headers: RequiredHeaders::Nothing,
             when_to_revalidate: WhenToRevalidate::Expired,
+            early: EarlyRefresh::default(),
             heuristic_min: 0,
             heuristic_max: 86_400,
             heuristic_lm_factor: 0.10,

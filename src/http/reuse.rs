@@ -100,6 +100,8 @@ pub struct ReuseRequest {
     pub has_if_modified_since: bool,
     /// How it came.
     pub mode: Mode,
+    /// A random number of its own, for early refreshes; any where they are off.
+    pub draw: u32,
 }
 
 /// Why a stored response can't be reused as it is.
@@ -124,6 +126,9 @@ pub enum Reason {
 pub enum Verdict {
     /// Serve it: it is fresh.
     Fresh,
+    /// Serve it: it is fresh, and refresh it meanwhile, before it expires
+    /// ([`super::early`]).
+    FreshForNow,
     /// Serve it: it is stale, and the request's max-stale takes it.
     StaleAccepted,
     /// Serve it, and revalidate it meanwhile (RFC 5861 3).
@@ -141,7 +146,7 @@ impl Verdict {
     pub const fn serves(self) -> bool {
         matches!(
             self,
-            Self::Fresh | Self::StaleAccepted | Self::StaleWhileRevalidate
+            Self::Fresh | Self::FreshForNow | Self::StaleAccepted | Self::StaleWhileRevalidate
         )
     }
 }
@@ -161,7 +166,9 @@ pub fn judge(
     let facts = &facts.under(policy);
     let verdict = match demands(facts, request, policy, now) {
         Some(reason) => Verdict::Revalidate(reason),
-        None if !counts_as_stale(facts, request, policy, now) => Verdict::Fresh,
+        None if !counts_as_stale(facts, request, policy, now) => {
+            fresh_verdict(facts, request, policy, now)
+        }
         None => stale_verdict(facts, request, policy, now),
     };
     match verdict {
@@ -169,6 +176,7 @@ pub fn judge(
             Verdict::OnlyIfCached(reason)
         }
         Verdict::Fresh
+        | Verdict::FreshForNow
         | Verdict::StaleAccepted
         | Verdict::StaleWhileRevalidate
         | Verdict::Revalidate(_)
@@ -301,6 +309,21 @@ fn counts_as_stale(
     }
 }
 
+/// only-if-cached makes nobody ask the origin.
+fn fresh_verdict(
+    facts: &Facts,
+    request: &ReuseRequest,
+    policy: &CachePolicy,
+    now: WallTime,
+) -> Verdict {
+    let is_due = policy.early.is_due(facts, request.draw, now);
+    if is_due && !request.directives.only_if_cached {
+        Verdict::FreshForNow
+    } else {
+        Verdict::Fresh
+    }
+}
+
 fn stale_verdict(
     facts: &Facts,
     request: &ReuseRequest,
@@ -364,6 +387,7 @@ mod tests {
             directives: RequestDirectives::of(&headers),
             has_if_modified_since: false,
             mode,
+            draw: 0,
         }
     }
 

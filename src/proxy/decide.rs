@@ -35,7 +35,7 @@ pub enum Decision {
     /// Serve what is held.
     Serve(Outcome),
     /// Serve what is held, and revalidate it meanwhile.
-    ServeStale(Outcome),
+    ServeAndAsk(Outcome),
     /// Ask the origin whether what is held still holds.
     Revalidate(Reason),
     /// Ask the origin for it.
@@ -69,8 +69,9 @@ pub fn decide(
     };
     match reuse::judge(facts, request, policy, now) {
         Verdict::Fresh => Decision::Serve(hit(*tier)),
+        Verdict::FreshForNow => Decision::ServeAndAsk(hit(*tier)),
         Verdict::StaleAccepted => Decision::Serve(Outcome::StaleAccepted),
-        Verdict::StaleWhileRevalidate => Decision::ServeStale(Outcome::StaleWhileRevalidate),
+        Verdict::StaleWhileRevalidate => Decision::ServeAndAsk(Outcome::StaleWhileRevalidate),
         Verdict::Revalidate(reason) => Decision::Revalidate(reason),
         Verdict::OnlyIfCached(_) => Decision::OnlyIfCached,
     }
@@ -223,6 +224,7 @@ mod tests {
             directives: RequestDirectives::of(&headers),
             has_if_modified_since: false,
             mode: Mode::Forward,
+            draw: 0,
         };
         decide(held, &request, &CachePolicy::default(), NOW)
     }
@@ -259,7 +261,7 @@ mod tests {
         let decision = decided(&object(&meanwhile, false), "");
         assert_eq!(
             decision,
-            Decision::ServeStale(Outcome::StaleWhileRevalidate)
+            Decision::ServeAndAsk(Outcome::StaleWhileRevalidate)
         );
     }
 

@@ -2,6 +2,7 @@
 
 use super::h1::ConnOptions;
 use crate::config::records::Records;
+use crate::http::early::EarlyRefresh;
 use crate::http::head::HeadLimits;
 use crate::http::policy::{
     CachePolicy, CookieRule, NormalizeAcceptEncoding, RequiredHeaders, SetCookiePolicy,
@@ -48,6 +49,11 @@ pub fn cache_policy(records: &Records) -> CachePolicy {
         cache_dynamic: records.http_cache_cache_urls_that_look_dynamic != 0,
         required_headers: required_headers(records.http_cache_required_headers),
         when_to_revalidate: when_to_revalidate(records.http_cache_when_to_revalidate),
+        early: EarlyRefresh {
+            time: count(records.http_cache_fuzz_time),
+            min_time: count(records.http_cache_fuzz_min_time),
+            probability: records.http_cache_fuzz_probability,
+        },
         heuristic_min: count(records.http_cache_heuristic_min_lifetime),
         heuristic_max: count(records.http_cache_heuristic_max_lifetime),
         heuristic_lm_factor: records.http_cache_heuristic_lm_factor,

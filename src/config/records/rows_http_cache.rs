@@ -17,12 +17,12 @@ http_background_fill_completed_threshold: float = 0.0, "proxy.config.http.backgr
 http_cache_cache_responses_to_cookies: int = 1, "proxy.config.http.cache.cache_responses_to_cookies", between(0, 4), Reload, Rule, Honoured;
 /// 0 stores nothing for URLs that look dynamic.
 http_cache_cache_urls_that_look_dynamic: int = 1, "proxy.config.http.cache.cache_urls_that_look_dynamic", FLAG, Reload, Rule, Honoured;
-/// Seconds before the expiry below which an early refresh may happen always.
-http_cache_fuzz_min_time: int = 0, "proxy.config.http.cache.fuzz.min_time", SECONDS, Reload, Global, Ignored;
-/// Chance of an early refresh at each request within `fuzz.time`.
-http_cache_fuzz_probability: float = 0.0, "proxy.config.http.cache.fuzz.probability", ratio(0.0, 1.0), Reload, Global, Ignored;
-/// Seconds before the expiry within which an early refresh may happen.
-http_cache_fuzz_time: int = 0, "proxy.config.http.cache.fuzz.time", SECONDS, Reload, Global, Ignored;
+/// Seconds of that window for the shortest lifetimes; it doubles with each `fuzz.time` that a lifetime is longer. 0 gives all of them `fuzz.time`.
+http_cache_fuzz_min_time: int = 0, "proxy.config.http.cache.fuzz.min_time", SECONDS, Reload, Global, Honoured;
+/// Chance that a request within that window has what it is served refreshed meanwhile.
+http_cache_fuzz_probability: float = 0.0, "proxy.config.http.cache.fuzz.probability", ratio(0.0, 1.0), Reload, Global, Honoured;
+/// Seconds before the expiry within which requests may have a fresh response refreshed; 0 is never.
+http_cache_fuzz_time: int = 0, "proxy.config.http.cache.fuzz.time", SECONDS, Reload, Global, Honoured;
 /// A number mixed into every key; another number is an empty cache. -1 is none.
 http_cache_generation: int = -1, "proxy.config.http.cache.generation", at_least(-1), Reload, Rule, Honoured;
 /// Seconds that no lifetime exceeds, explicit ones included.

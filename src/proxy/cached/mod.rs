@@ -30,10 +30,12 @@ use super::routed::{Mode, Routed};
 use super::serve::{self, Server, Serving};
 use super::source::{Source, SourceError};
 use super::via::Told;
+use crate::base::prng::system_u64;
 use crate::cache::{BodyReader, Cache, CacheKey, Miss};
 use crate::http::cache_control::RequestDirectives;
 use crate::http::conditional::Precondition;
 use crate::http::framing::BodyFraming;
+use crate::http::policy::CachePolicy;
 use crate::http::reuse::{self, ReuseRequest};
 use crate::http::storable::may_look_up;
 use crate::http::stored::StoredHead;
@@ -126,7 +128,16 @@ fn asked(routed: &Routed) -> ReuseRequest {
             Mode::Reverse => reuse::Mode::Reverse,
             Mode::Forward => reuse::Mode::Forward,
         },
+        draw: draw(&routed.policy),
     }
+}
+
+/// A number for what chance decides, where it decides anything.
+fn draw(policy: &CachePolicy) -> u32 {
+    if !policy.early.is_on() {
+        return 0;
+    }
+    u32::try_from(system_u64() >> 32).unwrap_or(u32::MAX)
 }
 
 /// How far a request has come.
@@ -194,7 +205,7 @@ impl Cached<'_> {
     async fn step<W: ClientWrite>(&mut self, found: Found, reply: &mut Reply<'_, W>) -> Step {
         match self.decide(&found) {
             Decision::Serve(outcome) => self.serve(found, outcome, reply).await,
-            Decision::ServeStale(outcome) => {
+            Decision::ServeAndAsk(outcome) => {
                 self.revalidate_meanwhile(&found);
                 self.serve(found, outcome, reply).await
             }

@@ -1,6 +1,7 @@
 //! Stale responses: validated, replaced, or served all the same.
 
-use super::proxy;
+use super::{proxy, with};
+use crate::config::records::Records;
 use crate::proxy::testing::{Proxy, Script, local, ok};
 
 fn tagged(max_age: u32) -> String {
@@ -211,6 +212,51 @@ async fn stale_while_revalidate_serves_at_once_and_asks_once() {
             proxy.outcomes(),
             ["miss_cold", "stale_while_revalidate", "hit_ram"]
         );
+    })
+    .await;
+}
+
+/// What requests at these seconds of a lifetime of 100 are served under the
+/// records `fuzz.time`, `fuzz.min_time` and `fuzz.probability`: the number of
+/// the fetch that it came by.
+async fn served_by_fetch(fuzz: (i64, i64, f64), seconds: &[u64]) -> Vec<String> {
+    let records = Records {
+        http_cache_fuzz_time: fuzz.0,
+        http_cache_fuzz_min_time: fuzz.1,
+        http_cache_fuzz_probability: fuzz.2,
+        ..Records::default()
+    };
+    let fresh = |_: &str, nth: usize| ok("Cache-Control: max-age=100\r\n", &nth.to_string());
+    let (proxy, _) = with(records, fresh).await;
+    let mut served = Vec::new();
+    let mut now = 0;
+    for second in seconds {
+        proxy.world.advance(second - now);
+        now = *second;
+        served.push(proxy.get("/a", "").await.text().to_owned());
+        while !proxy.world.shared.fills.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+    let hits = proxy.outcomes().split_off(1);
+    assert!(hits.iter().all(|outcome| *outcome == "hit_ram"), "{hits:?}");
+    served
+}
+
+#[tokio::test]
+async fn a_response_is_refreshed_before_it_expires_and_nobody_waits_for_it() {
+    local(async {
+        for (fuzz, expected) in [
+            ((0, 0, 0.0), ["0", "0", "0", "0"]),
+            ((50, 0, 1.0), ["0", "0", "0", "1"]),
+            ((70, 0, 1.0), ["0", "0", "1", "1"]),
+            ((50, 0, 0.0), ["0", "0", "0", "0"]),
+            ((1000, 10, 1.0), ["0", "0", "0", "0"]),
+            ((1000, 50, 1.0), ["0", "0", "0", "1"]),
+        ] {
+            let seen = served_by_fetch(fuzz, &[0, 40, 60, 61]).await;
+            assert_eq!(seen, expected, "{fuzz:?}");
+        }
     })
     .await;
 }
