@@ -19,6 +19,8 @@ pub(crate) enum Planted {
     ReplayPastGap,
     /// Nobody looks whether the log goes on behind a lost batch.
     NoLookAhead,
+    /// Nobody looks whether a batch that went astray hides the log's end.
+    NoLookBack,
     /// Of what rows say of an entry the first counts, not the last.
     RowsOutOfOrder,
     /// Pages are loaded over what rows have said already.

@@ -1,8 +1,9 @@
-//! A look ahead of the log's end: did it go on behind a batch that is lost?
+//! A look around the log's end: did it go on behind a batch that is lost?
 //!
 //! A kill leaves nothing behind the batch that was in flight. If there is an
 //! intact later one all the same, the disk lost or damaged what lies between,
-//! and with it rows that say which older versions are gone.
+//! and with it rows that say which older versions are gone. One that went
+//! astray may lie before the end, over the header of the batch that came next.
 
 use super::{LOOK, Phase, RING_READ, Recovery};
 use crate::base::planted::{Planted, is_planted};
@@ -15,14 +16,25 @@ use crate::cache::stripe::geometry::Geometry;
 const PIECE: u64 = RING_READ;
 
 impl Recovery {
-    /// Looks ahead, and at the log's start. After a clean stop there is nothing
+    /// Looks around the log's end, and at its start. After a clean stop there is nothing
     /// to look for.
     pub(super) fn look_ahead(&mut self, geometry: &Geometry) -> Phase {
         self.doubt |= self.lacks_opening() || self.lacks_reach(geometry);
         if self.report.clean || is_planted(Planted::NoLookAhead) {
             return Phase::Done;
         }
-        Phase::Ahead(self.log.position)
+        Phase::Ahead(self.look_from(geometry))
+    }
+
+    /// Where the longest batch begins that reaches over the log's end, within
+    /// this cycle.
+    fn look_from(&self, geometry: &Geometry) -> u64 {
+        let log_end = self.log.position;
+        if is_planted(Planted::NoLookBack) {
+            return log_end;
+        }
+        let room = log_end % geometry.log_bytes();
+        log_end - self.longest(geometry).min(room)
     }
 
     /// Whether the header tells of a run's ring block, and nothing of that run

@@ -342,11 +342,18 @@ impl Recovery {
         let largest = to_u64(fragment_bytes(head, body));
         let least = u64::from(BATCH_HEADER_BYTES) + put_bytes(largest);
         let start = batch_start(self.log.position, log_bytes, least);
-        // A log holds four full batches at least.
-        let longest = BATCH_MAX.max(u64::from(options.buffer_bytes));
-        let skip = longest.min(round_down(log_bytes / 4, u64::from(geometry.block())));
         let room = log_bytes - start % log_bytes;
-        start + skip.min(room)
+        start + self.longest(geometry).min(room)
+    }
+
+    /// Bytes of the longest batch that any run may have written. A log holds
+    /// four full ones at least.
+    fn longest(&self, geometry: &Geometry) -> u64 {
+        let longest = BATCH_MAX.max(u64::from(self.start.options.buffer_bytes));
+        longest.min(round_down(
+            geometry.log_bytes() / 4,
+            u64::from(geometry.block()),
+        ))
     }
 
     /// The stripe, whose pages are yet to be read, and what was found on the way.

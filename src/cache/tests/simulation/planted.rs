@@ -13,6 +13,7 @@ const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::StrangePage, 49),
     (Planted::ReplayPastGap, 34),
     (Planted::NoLookAhead, 139),
+    (Planted::NoLookBack, 5249),
     (Planted::RowsOutOfOrder, 0),
     (Planted::PageAfterRows, 0),
     (Planted::PageBeforeRows, 4),
