@@ -45,6 +45,8 @@ metrics! {
     CacheRamCacheMisses = "proxy.process.cache.ram_cache.misses", Counter;
     /// Names of hot objects in the RAM cache that were written down last.
     CacheRamCacheSaved = "proxy.process.cache.ram_cache.saved", Gauge;
+    /// Names of hot objects that a start has yet to read ahead into the RAM cache; 0 once it is warm.
+    CacheRamCacheToWarm = "proxy.process.cache.ram_cache.to_warm", Gauge;
     /// Bytes the RAM cache may hold.
     CacheRamCacheTotalBytes = "proxy.process.cache.ram_cache.total_bytes", Gauge;
     /// Objects that were read ahead into the RAM cache after a start.

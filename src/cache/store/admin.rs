@@ -132,6 +132,7 @@ impl Cache {
         let set = |metric, value| self.counters.set(metric, value);
         set(Metric::CacheRamCacheTotalBytes, ram.bytes_total);
         set(Metric::CacheRamCacheBytesUsed, ram.bytes_used);
+        set(Metric::CacheRamCacheToWarm, self.warmer.left());
         let (mut online, mut offline, mut failing) = (0, 0, 0);
         let (mut total, mut used) = (0, 0);
         for entry in &*self.spans.lock() {

@@ -103,6 +103,13 @@ impl Warmer {
         }
     }
 
+    /// Objects that are yet to be read ahead, the one being read included.
+    pub(super) fn left(&self) -> u64 {
+        let left = self.shared.as_ref();
+        let left = left.map_or(0, |shared| shared.left.lock().len());
+        u64::try_from(left).unwrap_or(u64::MAX)
+    }
+
     /// Reads no more ahead, and saves no more.
     pub(super) fn stop(&self) {
         if let Some(shared) = &self.shared {
