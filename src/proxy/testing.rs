@@ -4,7 +4,8 @@
 use super::access_log::AccessLog;
 use super::context::{Shared, WorkerContext};
 use super::fill::{FillLimits, FillTable};
-use super::h1::{ClientConn, ConnOptions, Exchange};
+use super::h1::recorder::{Recorder, Writes};
+use super::h1::{ClientConn, ClientRead, ClientWrite, ConnOptions, Exchange};
 use super::life::LifeControl;
 use super::origin::{Place, Upstream};
 use super::outcome::{Ended, Outcome};
@@ -117,7 +118,18 @@ impl Proxy {
     pub(super) fn client(&self) -> Client {
         let (near, far) = duplex(256 * 1024);
         let proxy = self.clone();
-        spawn_local(async move { proxy.serve(far).await });
+        let (read, write) = split(far);
+        spawn_local(async move { proxy.serve(read, write).await });
+        Client { stream: near }
+    }
+
+    /// A new client connection, what is written to which goes to `writes` too.
+    pub(super) fn client_recorded(&self, writes: &Writes) -> Client {
+        let (near, far) = duplex(256 * 1024);
+        let proxy = self.clone();
+        let (read, write) = split(far);
+        let write = Recorder::new(write, writes);
+        spawn_local(async move { proxy.serve(read, write).await });
         Client { stream: near }
     }
 
@@ -132,8 +144,7 @@ impl Proxy {
         client.answer(method).await
     }
 
-    async fn serve(&self, stream: DuplexStream) {
-        let (read, write) = split(stream);
+    async fn serve(&self, read: impl ClientRead, write: impl ClientWrite) {
         let mut conn = ClientConn::new(read, write, ConnOptions::default());
         while conn.ready().await {
             let Ok(exchange) = conn.request().await else {

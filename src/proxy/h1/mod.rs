@@ -10,6 +10,8 @@ mod error;
 mod head;
 mod options;
 mod read;
+#[cfg(test)]
+pub(in crate::proxy) mod recorder;
 mod reply;
 mod write;
 

@@ -1,6 +1,7 @@
 //! What goes over the wire for each kind of response.
 
 use super::*;
+use crate::proxy::h1::recorder::{Recorder, Writes};
 use crate::proxy::h1::write::WriteSide;
 use bytes::Bytes;
 use http::HeaderValue;
@@ -45,6 +46,31 @@ async fn a_stored_response_is_status_dynamic_fields_stored_fields_body() {
         whole(V11, 200, "hello").await,
         "HTTP/1.1 200 OK\r\nAge: 7\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\nhello"
     );
+}
+
+#[tokio::test]
+async fn a_stored_response_is_one_write_that_copies_neither_fields_nor_body() {
+    let (ours, _peer) = duplex(1 << 20);
+    let writes = Writes::default();
+    let mut side = WriteSide::new(Recorder::new(ours, &writes), Duration::from_secs(5));
+    side.begin(V11);
+    let mut reply = Reply::new(&mut side);
+    reply.begin(StatusCode::OK);
+    reply.field("Age", b"7");
+    let stored = b"ETag: \"a\"\r\n";
+    let body = [Bytes::from_static(b"hello "), Bytes::from_static(b"world")];
+    reply.send(stored, &body).await.unwrap();
+    let writes = writes.take();
+    let [write] = &*writes else {
+        panic!("{} writes: {writes:?}", writes.len());
+    };
+    let dynamic = "HTTP/1.1 200 OK\r\nAge: 7\r\nContent-Length: 11\r\n";
+    let texts: Vec<_> = write.iter().map(|part| &*part.text).collect();
+    let expected = [dynamic, "ETag: \"a\"\r\n", "\r\n", "hello ", "world"];
+    assert_eq!(texts, expected);
+    let places = [1, 3, 4].map(|index| write[index].at);
+    let expected = [stored.as_ptr(), body[0].as_ptr(), body[1].as_ptr()];
+    assert_eq!(places, expected);
 }
 
 #[tokio::test]

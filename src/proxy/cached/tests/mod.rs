@@ -9,6 +9,7 @@ mod model;
 mod random;
 mod storing;
 mod vary;
+mod writes;
 
 use crate::config::records::Records;
 use crate::proxy::testing::{Origin, Proxy, Script, World};
