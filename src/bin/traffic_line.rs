@@ -87,7 +87,7 @@ fn request(args: &Args) -> (&'static str, Value) {
         return ("config.set", params);
     }
     if let Some(span) = &args.offline {
-        return ("storage.offline", json!({ "span": span }));
+        return ("storage.offline", json!({ "spans": [span] }));
     }
     if let Some(name) = &args.zero_node {
         return ("metric.zero", json!({ "names": [name] }));

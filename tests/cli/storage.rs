@@ -31,6 +31,34 @@ fn a_span_goes_offline_and_comes_back_and_readiness_follows() {
 }
 
 #[test]
+fn several_spans_go_offline_and_online_at_once_and_a_misspelt_name_changes_none() {
+    let config = Config::new("");
+    config.write("storage.config", "one 64M id=first\ntwo 64M\nthree 64M\n");
+    let _server = config.start();
+    let states = || [0, 1, 2].map(|n| config.spans()[n]["state"].clone());
+    let misspelt = config.ctl(&["storage", "offline", "first", "tow"]);
+    assert_eq!(misspelt.code(), 2);
+    assert!(misspelt.err().contains("tow: not a span of"));
+    assert_eq!(states(), ["online"; 3]);
+    assert_eq!(
+        config.ctl(&["storage", "offline", "first", "three"]).ok(),
+        ""
+    );
+    assert_eq!(states(), ["offline", "online", "offline"]);
+    // What can be done is done; what can't be is told of, all of it.
+    let again = config.ctl(&["storage", "offline", "one", "two", "three"]);
+    assert_eq!(again.code(), 2);
+    assert_eq!(again.err().matches("is out of use already").count(), 2);
+    assert_eq!(states(), ["offline"; 3]);
+    let told = config.ctl(&["storage", "online", "first", "two"]).ok();
+    let told: Vec<_> = told.lines().collect();
+    assert!(told[0].starts_with("first is "), "{told:?}");
+    assert!(told[1].starts_with("two is "), "{told:?}");
+    assert_eq!(told.len(), 2);
+    assert_eq!(states()[2], "offline");
+}
+
+#[test]
 fn a_span_that_is_not_ours_is_left_alone_and_told_of() {
     let config = Config::new("");
     let foreign = "#!/bin/sh\n".repeat(4 << 20);

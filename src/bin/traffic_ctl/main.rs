@@ -112,15 +112,17 @@ enum Server {
 enum Storage {
     /// Every configured span and its state
     List,
-    /// Take a span out of use
+    /// Take spans out of use
     Offline {
-        /// Its path, id or UUID
-        span: String,
+        /// The path, id or UUID of each
+        #[arg(required = true, value_name = "SPAN")]
+        spans: Vec<String>,
     },
-    /// Put a span in use again
+    /// Put spans in use again
     Online {
-        /// Its path, id or UUID
-        span: String,
+        /// The path, id or UUID of each
+        #[arg(required = true, value_name = "SPAN")]
+        spans: Vec<String>,
     },
     /// Verify what is stored, and drop what is damaged, while it is served
     Scan {
@@ -207,8 +209,8 @@ fn storage_request(command: &Storage) -> (&'static str, Value) {
     match command {
         Storage::List => ("storage.list", json!({})),
         Storage::Plan(_) => ("storage.plan", json!({})),
-        Storage::Offline { span } => ("storage.offline", json!({ "span": span })),
-        Storage::Online { span } => ("storage.online", json!({ "span": span })),
+        Storage::Offline { spans } => ("storage.offline", json!({ "spans": spans })),
+        Storage::Online { spans } => ("storage.online", json!({ "spans": spans })),
         Storage::Scan { span, rate } => ("storage.scan", json!({ "span": span, "rate": rate })),
         Storage::Init { span, force } => ("storage.init", json!({ "span": span, "force": force })),
     }
@@ -296,7 +298,7 @@ fn text(command: &Command, result: &Value) -> String {
         Command::Server(Server::Status) => format!("Proxy -- on\n{}", fields(result)),
         Command::Storage(Storage::List) => storage::spans_text(result),
         Command::Storage(Storage::Plan(_)) => storage::plan_text(result),
-        Command::Storage(Storage::Online { span }) => storage::online_text(span, result),
+        Command::Storage(Storage::Online { .. }) => storage::online_text(result),
         Command::Storage(Storage::Init { span, .. }) => {
             format!(
                 "{span} is an empty span; next: {}\n",

@@ -100,8 +100,12 @@ pub(crate) fn spans_text(result: &Value) -> String {
 }
 
 /// `storage online`, which does not wait until the span has been read.
-pub(crate) fn online_text(span: &str, result: &Value) -> String {
-    let state = shown(&result["state"]);
+pub(crate) fn online_text(result: &Value) -> String {
+    rows(&result["spans"]).map(online_line).collect()
+}
+
+fn online_line(row: &Value) -> String {
+    let (span, state) = (shown(&row["span"]), shown(&row["state"]));
     match state.as_str() {
         "loading" => format!("{span} is loading; traffic_ctl storage list shows its state\n"),
         _ => format!("{span} is {state}\n"),

@@ -14,8 +14,8 @@
 //! | `metric.match` | `pattern` | the same of all that match |
 //! | `metric.zero` | `names`; none is all | nothing |
 //! | `storage.list` | | `spans`, each with its state and its stripes, and `ram` |
-//! | `storage.offline` | `span` | nothing |
-//! | `storage.online` | `span` | `state`: `loading` until it has been read |
+//! | `storage.offline` | `spans` | nothing |
+//! | `storage.online` | `spans` | `spans`, each with its `state`: `loading` until it has been read |
 //! | `storage.init` | `span`, `force` | `next`: the command to use it by |
 //! | `storage.plan` | texts in place of files: `storage`, `volumes` | the `spans` and stripes that a restart would have, what is `kept` and `dropped`; `partial` where a directory is still being read |
 //! | `storage.scan` | `span`, `from`, `rate` | what a part was found to be, and where to go on as `next` |
@@ -159,8 +159,8 @@ impl Control {
                 params(&[])?;
                 storage::list(self).await
             }
-            "offline" => storage::offline(self, params(&["span"])?).await,
-            "online" => storage::online(self, params(&["span"])?).await,
+            "offline" => storage::offline(self, &params(&["spans"])?.some_texts("spans")?).await,
+            "online" => storage::online(self, &params(&["spans"])?.some_texts("spans")?).await,
             "scan" => walk::scan(self, params(&["span", "from", "rate"])?).await,
             "plan" => plan::plan(self, params(&["storage", "volumes"])?).await,
             "init" => storage::init(self, params(&["span", "force"])?).await,

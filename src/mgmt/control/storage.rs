@@ -65,27 +65,56 @@ fn stripe_row(stripe: &StripeStatus) -> Value {
     })
 }
 
-/// Takes a span out of use.
+/// Takes spans out of use: all that can be.
 ///
 /// # Errors
 ///
-/// `NotFound` for a name that is no span's, else `Refused`.
-pub(super) async fn offline(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
-    let path = path(control, params)?;
-    control.cache.offline(&path).await.map_err(fault)?;
+/// `NotFound`, and nothing is changed, for a name that is no span's; else
+/// `Refused` with each span that is left as it was.
+pub(super) async fn offline(control: &Control, names: &[&str]) -> Result<Value, Fault> {
+    let paths = paths(control, names)?;
+    let mut refused = Vec::new();
+    for path in &paths {
+        refused.extend(control.cache.offline(path).await.err());
+    }
+    no_refusals(refused)?;
     Ok(json!({}))
 }
 
-/// Takes a span into use again. The answer says whether it is still read.
+/// Takes spans into use again: all that can be. The answer says of each whether
+/// it is still read.
 ///
 /// # Errors
 ///
-/// `NotFound` for a name that is no span's, else `Refused`.
-pub(super) async fn online(control: &Control, params: Params<'_>) -> Result<Value, Fault> {
-    let path = path(control, params)?;
-    let opened = blocking(control, move |cache| cache.online(&path)).await?;
-    let state = opened.map_err(fault)?;
-    Ok(json!({ "state": state.word() }))
+/// As of [`offline`].
+pub(super) async fn online(control: &Control, names: &[&str]) -> Result<Value, Fault> {
+    let paths = paths(control, names)?;
+    let (mut rows, mut refused) = (Vec::new(), Vec::new());
+    for (path, name) in paths.into_iter().zip(names) {
+        match blocking(control, move |cache| cache.online(&path)).await? {
+            Ok(state) => rows.push(json!({ "span": name, "state": state.word() })),
+            Err(error) => refused.push(error),
+        }
+    }
+    no_refusals(refused)?;
+    Ok(json!({ "spans": rows }))
+}
+
+/// Every one of these spans, so that a misspelt name changes nothing.
+fn paths(control: &Control, names: &[&str]) -> Result<Vec<PathBuf>, Fault> {
+    names.iter().map(|name| path_of(control, name)).collect()
+}
+
+/// The fault that tells of all of them.
+fn no_refusals(refused: Vec<SpanCommandError>) -> Result<(), Fault> {
+    let mut faults = refused.into_iter().map(fault);
+    let Some(mut first) = faults.next() else {
+        return Ok(());
+    };
+    for next in faults {
+        first.message += &format!("; {}", next.message);
+    }
+    Err(first)
 }
 
 /// Makes a span anew; what it held is lost. The answer names the next command.
@@ -116,7 +145,10 @@ async fn blocking<T: Send + 'static>(
 /// A span by its path, its id or its UUID; a relative path is relative to the
 /// configuration, as it is in storage.config.
 pub(super) fn path(control: &Control, params: Params<'_>) -> Result<PathBuf, Fault> {
-    let text = params.text("span")?;
+    path_of(control, params.text("span")?)
+}
+
+fn path_of(control: &Control, text: &str) -> Result<PathBuf, Fault> {
     let name = SpanName {
         text: text.to_owned(),
         path: control.settings.path(text),
