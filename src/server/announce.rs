@@ -1,7 +1,7 @@
 //! What the log tells of a start: `listening` at once, `ready` once it is.
 
 use super::start::Opened;
-use crate::cache::Cache;
+use crate::cache::{Cache, SpanStatus};
 use crate::mgmt::admin::Readiness;
 use crate::mgmt::life::{Life, Phase};
 use crate::proxy::Snapshot;
@@ -22,7 +22,6 @@ pub(super) struct Announcement {
     ports: Vec<SocketAddr>,
     admin: Option<SocketAddr>,
     spans_configured: usize,
-    volumes: String,
     cache: Arc<Cache>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     life: Arc<Life>,
@@ -37,14 +36,10 @@ pub(super) fn listening(ports: &[SocketAddr], admin: Option<SocketAddr>) {
 impl Announcement {
     /// What is to be said of that server.
     pub(super) fn of(opened: &Opened, life: &Arc<Life>, judge: &Judge) -> Self {
-        let spans = &opened.loaded.storage.spans;
-        let volumes: BTreeSet<u8> = spans.iter().map(|span| span.volume.unwrap_or(0)).collect();
-        let volumes: Vec<String> = volumes.iter().map(u8::to_string).collect();
         Self {
             ports: opened.bound.ports(),
             admin: opened.bound.admin_address(),
-            spans_configured: spans.len(),
-            volumes: volumes.join(","),
+            spans_configured: opened.loaded.storage.spans.len(),
             cache: Arc::clone(&opened.cache),
             snapshot: Arc::clone(&opened.snapshot),
             life: Arc::clone(life),
@@ -85,16 +80,32 @@ impl Announcement {
 
     fn log_ready(&self) {
         let status = self.cache.status();
-        let spans = status.spans.iter().filter(|span| span.state.is_in_use());
+        let spans: Vec<_> = status
+            .spans
+            .iter()
+            .filter(|span| span.state.is_in_use())
+            .collect();
         tracing::info!(
             ports = ?self.ports,
             admin = self.admin.map(display),
-            spans = spans.count(),
+            spans = spans.len(),
             spans_configured = self.spans_configured,
-            volumes = (!self.volumes.is_empty()).then(|| display(&self.volumes)),
+            volumes = display(volumes(&spans)),
             ram_bytes = status.ram.bytes_total,
             generation = self.snapshot.load().generation,
             "ready"
         );
     }
+}
+
+/// The volumes that the spans in use have stripes of, by commas. Volume 0 is
+/// there without any: what is stored in RAM alone is of it.
+fn volumes(spans: &[&SpanStatus]) -> String {
+    let stripes = spans.iter().flat_map(|span| &span.stripes);
+    let mut volumes: BTreeSet<_> = stripes.map(|stripe| stripe.volume).collect();
+    if volumes.is_empty() {
+        volumes.insert(0);
+    }
+    let volumes: Vec<_> = volumes.iter().map(ToString::to_string).collect();
+    volumes.join(",")
 }

@@ -117,6 +117,17 @@ fn the_ready_line_counts_the_spans_in_use_and_the_configured_ones() {
 }
 
 #[test]
+fn the_ready_line_names_volume_0_where_no_other_is() {
+    for spans in ["", "span 64M\n"] {
+        let config = Config::new("");
+        config.write("storage.config", spans);
+        let server = config.start();
+        let line = server.readiness();
+        assert!(line.contains(" volumes=0 "), "{line}");
+    }
+}
+
+#[test]
 fn wait_for_cache_refuses_a_start_without_spans() {
     for wanted in [2, 3] {
         let config = Config::new(&format!(

@@ -52,6 +52,8 @@ fn listed(config: &Config, host: &str, volume: &str) -> usize {
 fn hosts_go_to_their_volumes_and_a_volume_is_listed_and_cleared_alone() {
     let config = config();
     let server = config.start();
+    let ready = server.readiness();
+    assert!(ready.contains(" volumes=1,2 "), "{ready}");
     for host in ["a.example", "b.example"] {
         assert_eq!(ask(server.port(), host), 0);
         assert_eq!(ask(server.port(), host), DOCUMENTS);
