@@ -41,6 +41,15 @@ impl Jtest {
     }
 }
 
+/// What `jtest` says of a proxy that is not there, in this many seconds.
+pub(crate) fn jtest_alone(seconds: u32) -> Output {
+    let nobody = free_port().to_string();
+    let mut jtest = Command::new(env!("CARGO_BIN_EXE_jtest"));
+    jtest.args(["-P", "127.0.0.1", "-p", &nobody, "-S", "127.0.0.1"]);
+    jtest.args(["-s", "1", "-y", "-c", "200", "-t", &seconds.to_string()]);
+    jtest.output().unwrap()
+}
+
 /// What `jtest` counted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Counts {

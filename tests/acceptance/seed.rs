@@ -1,10 +1,11 @@
 //! The published ATS test: jtest, 500 clients, a raw SSD, three RAM cutoffs.
 
 use crate::loop_device::LoopDevice;
-use crate::peers::Jtest;
+use crate::peers::{Jtest, jtest_alone};
 use crate::site::{Site, free_port};
 use crate::until::until;
 use std::fs;
+use strata::base::clock::{Clock, SystemClock};
 
 const DOCUMENTS: u32 = 1000;
 
@@ -90,4 +91,26 @@ fn small_documents(cutoff: u64) -> u64 {
         nth * step
     };
     (0..DOCUMENTS).filter(|index| size(*index) < cutoff).count() as u64
+}
+
+#[test]
+fn a_proxy_that_is_not_there_is_told_of_once_a_second_with_a_count() {
+    let clock = SystemClock::new();
+    let begun = clock.mono();
+    let output = jtest_alone(2);
+    let seconds = usize::try_from(clock.mono().since(begun).as_secs()).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let complaints: Vec<_> = said
+        .lines()
+        .filter(|line| line.contains("can't connect"))
+        .collect();
+    assert!((1..=seconds + 1).contains(&complaints.len()), "{said}");
+    let later = &complaints[1..];
+    assert!(later.iter().all(|line| line.contains(" more)")), "{said}");
+    let last = said.lines().last().unwrap();
+    let errors = last
+        .strip_prefix("jtest: ")
+        .and_then(|rest| rest.strip_suffix(" errors"));
+    assert!(errors.unwrap().parse::<u32>().unwrap() >= 200, "{said}");
 }

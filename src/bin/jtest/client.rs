@@ -53,15 +53,17 @@ async fn client(shared: &Shared, wishes: &Wishes) {
     while may_begin(shared) {
         if let Err(error) = connection(shared, wishes).await {
             add(&shared.totals.errors, 1);
-            tracing_line(&error);
+            complain(shared, &error);
             tokio::time::sleep(RETRY_AFTER).await;
         }
     }
 }
 
 #[expect(clippy::print_stderr, reason = "a command prints")]
-fn tracing_line(error: &anyhow::Error) {
-    eprintln!("jtest: {error:#}");
+fn complain(shared: &Shared, error: &anyhow::Error) {
+    if let Some(line) = shared.complaints.line(error, shared.clock.mono()) {
+        eprintln!("{line}");
+    }
 }
 
 fn may_begin(shared: &Shared) -> bool {

@@ -11,6 +11,7 @@
 
 mod args;
 mod client;
+mod complaints;
 mod document;
 mod origin;
 mod report;
@@ -18,6 +19,7 @@ mod report;
 use anyhow::{Context, Result};
 use args::Args;
 use clap::Parser;
+use complaints::Complaints;
 use report::{Report, Totals};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -32,6 +34,7 @@ struct Shared {
     proxy: SocketAddr,
     origin: SocketAddr,
     totals: Totals,
+    complaints: Complaints,
     clock: SystemClock,
 }
 
@@ -66,6 +69,7 @@ async fn load(args: Args) -> Result<u64> {
         proxy,
         origin,
         totals: Totals::default(),
+        complaints: Complaints::default(),
         clock: SystemClock::new(),
     });
     if !shared.args.client_only {
