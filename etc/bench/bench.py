@@ -2,6 +2,8 @@
 """Strata beside nginx and Apache Traffic Server, on this machine, in one run.
 
     cargo build --release && sudo etc/bench/bench.py [--rounds 5] [--seconds 4]
+        [--only ram|device] [--without nginx|trafficserver]... [--objects 20000]
+        [--programs target/release]
 
 Workloads (each server holds everything before the clock starts, and the
 origin is stopped, so that a miss shows as an error):
@@ -17,8 +19,8 @@ the client to core 1; the servers take turns within a round. Printed: CPU micros
 whole server), requests a second, and the ratio of the other's CPU to
 Strata's, round by round; medians, with the least and the most.
 
-Needs root (loop devices) and the Debian packages nginx-light, trafficserver,
-apache2-utils and wrk.
+Needs the Debian packages nginx-light, trafficserver, apache2-utils and wrk, and
+root (W3's loop devices, nginx). A peer that is left out is named in the output.
 """
 
 import argparse
@@ -28,6 +30,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -39,19 +42,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-ORIGIN_PORT = 19080
-DEVICE_OBJECTS = 20_000
 DEVICE_BYTES = 1 << 30
 SMALL = "/1.0000000000/12"
 IMAGE = "/1.0000000000/57817"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def device_paths():
+def free_port():
+    """A port that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def device_paths(objects):
     """The paths of W3: sizes as jtest spreads them over a hot set."""
     shares = [0.039, 0.098, 0.186, 0.363, 0.716, 0.834, 0.905, 0.955]
-    for index in range(DEVICE_OBJECTS):
-        share = index / DEVICE_OBJECTS
+    for index in range(objects):
+        share = index / objects
         within = (share * 618.034) % 1
         nth = sum(within >= bound for bound in shares) + 1
         step = 100 if share < 0.35 else 1000 if share < 0.85 else 10_000 if share < 0.99 else 100_000
@@ -59,11 +67,12 @@ def device_paths():
 
 
 class Server:
-    """One server: its name, its port and how it is started."""
+    """One server: where it is, its port and how it is started."""
 
-    def __init__(self, name, port, work):
-        self.name, self.port = name, port
-        self.home = work / name
+    def __init__(self, work, source, args):
+        self.port, self.origin = free_port(), source.port
+        self.programs = args.programs
+        self.home = work / self.name
         self.home.mkdir()
         self.process = None
 
@@ -101,6 +110,8 @@ class Server:
 
 
 class Strata(Server):
+    name = "strata"
+
     def run(self, device):
         records = [
             f"CONFIG proxy.config.http.server_ports STRING {self.port}:ip-in=127.0.0.1",
@@ -111,10 +122,10 @@ class Strata(Server):
             f"CONFIG proxy.config.cache.ram_cache_cutoff INT {40 if device else 4194304}",
         ]
         (self.home / "records.config").write_text("\n".join(records) + "\n")
-        (self.home / "remap.config").write_text(f"map / http://127.0.0.1:{ORIGIN_PORT}/\n")
+        (self.home / "remap.config").write_text(f"map / http://127.0.0.1:{self.origin}/\n")
         span = f"{device} tier=fast" if device else f"{self.home}/span 256M tier=fast"
         (self.home / "storage.config").write_text(span + "\n")
-        self.start([TARGET / "traffic_server", "--config", self.home])
+        self.start([self.programs / "traffic_server", "--config", self.home])
 
 
 class Nginx(Server):
@@ -122,9 +133,11 @@ class Nginx(Server):
     cache opens its files with that off): from the device it serves files of the
     same sizes instead, and so does less than a cache does."""
 
+    name = "nginx"
+
     def run(self, device):
         proxy = f"""
-            proxy_pass http://127.0.0.1:{ORIGIN_PORT};
+            proxy_pass http://127.0.0.1:{self.origin};
             proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_cache c; sendfile on;"""
         files = f"root {self.home}/files; directio 512; output_buffers 1 512k;"
@@ -153,6 +166,8 @@ class Nginx(Server):
 
 
 class TrafficServer(Server):
+    name = "trafficserver"
+
     def run(self, device):
         for name in ("etc", "var", "run", "log", "cache"):
             (self.home / name).mkdir()
@@ -181,7 +196,7 @@ class TrafficServer(Server):
             "CONFIG proxy.config.net.connections_throttle INT 9000",
         ]
         (etc / "records.config").write_text("\n".join(records) + "\n")
-        (etc / "remap.config").write_text(f"map / http://127.0.0.1:{ORIGIN_PORT}/\n")
+        (etc / "remap.config").write_text(f"map / http://127.0.0.1:{self.origin}/\n")
         (etc / "storage.config").write_text(f"{device}\n" if device else f"{self.home}/cache 256M\n")
         for name in ("plugin", "cache", "hosting", "volume", "parent"):
             (etc / f"{name}.config").touch()
@@ -296,42 +311,49 @@ def wrk_script(work, paths):
     return script
 
 
-def start_all(work, devices, undo):
-    servers = [Strata("strata", 18080, work), Nginx("nginx", 18081, work), TrafficServer("trafficserver", 18082, work)]
+def start_all(work, devices, args, source, undo):
+    peers = [peer for peer in (Nginx, TrafficServer) if peer.name not in args.without]
+    servers = [each(work, source, args) for each in (Strata, *peers)]
     for server in servers:
         undo.callback(server.stop)
         server.run(devices.get(server.name))
     return servers
 
 
-def origin(undo):
-    command = [TARGET / "jtest", "-Y", "-S", "127.0.0.1", "-s", str(ORIGIN_PORT), "-j", "0", "-i", "3600"]
-    source = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-    undo.callback(source.kill)
-    return source
+class Origin:
+    """jtest's, which serves any document."""
+
+    def __init__(self, args, undo):
+        self.port = free_port()
+        command = [args.programs / "jtest", "-Y", "-S", "127.0.0.1", "-s", str(self.port), "-j", "0", "-i", "3600"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+        self.stop = process.terminate
+        undo.callback(process.wait)
+        undo.callback(process.kill)
 
 
 def ram_group(work, args, undo):
-    source = origin(undo)
-    servers = start_all(work, {}, undo)
+    source = Origin(args, undo)
+    servers = start_all(work, {}, args, source, undo)
     for server in servers:
         warm(server, [SMALL, IMAGE])
-    source.terminate()
+    source.stop()
     compare("W5  12 bytes from RAM, keep-alive, c100", servers, lambda s: wrk(s, 100, args.seconds, SMALL), args.rounds)
     for title, connections, keep in (("-k -c 100", 100, True), ("-c 100", 100, False), ("-c 1000", 1000, False)):
         compare(f"W1  57,817 bytes from RAM, ab {title}", servers, lambda s: ab(s, connections, args.seconds, keep), args.rounds)
 
 
 def device_group(work, args, undo):
-    source, paths = origin(undo), list(device_paths())
-    devices = {name: loop_device(work / f"{name}.img", undo) for name in ("strata", "trafficserver")}
-    servers = start_all(work, {**devices, "nginx": paths}, undo)
+    source, paths = Origin(args, undo), list(device_paths(args.objects))
+    raw = [name for name in ("strata", "trafficserver") if name not in args.without]
+    devices = {name: loop_device(work / f"{name}.img", undo) for name in raw}
+    servers = start_all(work, {**devices, "nginx": paths}, args, source, undo)
     for server in servers:
         warm(server, paths)
-    source.terminate()
+    source.stop()
     script = wrk_script(work, paths)
     compare(
-        f"W3  {DEVICE_OBJECTS} objects from the device, c500",
+        f"W3  {args.objects} objects from the device, c500",
         servers, lambda s: wrk(s, 500, args.seconds, "/", script), args.rounds,
     )
 
@@ -349,7 +371,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
     parser.add_argument("--only", choices=("ram", "device"))
+    parser.add_argument("--without", choices=("nginx", "trafficserver"), action="append", default=[], help="leave a peer out")
+    parser.add_argument("--objects", type=int, default=20_000, help="of W3")
+    parser.add_argument("--programs", type=Path, default=TARGET, help="directory of Strata's programs")
     args = parser.parse_args()
+    args.programs = args.programs.resolve()
+    if args.without:
+        print("left out:", ", ".join(args.without), flush=True)
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, interrupted)
     for name, group in (("ram", ram_group), ("device", device_group)):

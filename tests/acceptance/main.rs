@@ -7,6 +7,7 @@
     reason = "a test stops at the first surprise, and says what it saw"
 )]
 
+mod bench;
 mod clients;
 mod devices;
 mod dying;
