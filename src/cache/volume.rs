@@ -9,6 +9,7 @@ mod room;
 mod settle;
 mod span;
 mod start;
+mod strangers;
 mod survey;
 mod tally;
 mod watch;

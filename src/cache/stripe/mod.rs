@@ -68,6 +68,7 @@ pub struct NewFragment<'a> {
     /// The body, in pieces.
     pub body: &'a [Bytes],
     /// Entries that were read and hold other keys of the same tag: they stay.
+    /// Who drives the stripe knows them.
     pub keep: &'a [DirEntry],
     /// The entry that this is a copy or an update of: if it is gone, so is the
     /// reason for this one.

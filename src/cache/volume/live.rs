@@ -2,6 +2,7 @@
 
 use super::settle::Settling;
 use super::span::LiveSpan;
+use super::strangers::Strangers;
 use super::wear::Wear;
 use crate::base::aligned::AlignedBuf;
 use crate::base::clock::{Clock, MonoTime};
@@ -68,6 +69,7 @@ pub(super) struct Core {
     pub(super) log_bytes: u64,
     pub(super) stripe: Mutex<Stripe>,
     pub(super) directory: Arc<Directory>,
+    pub(super) strangers: Strangers,
 }
 
 impl Core {
@@ -252,7 +254,7 @@ impl LiveStripe {
                         return Ok(found);
                     }
                 }
-                Err(FragmentError::OtherKey) => {}
+                Err(FragmentError::OtherKey) => core.strangers.note(key, place.position),
                 Err(error) => return Err(self.unusable(key, &place, &error)),
             }
             self.counters.add(Metric::CacheDirectoryCollision, 1);
@@ -287,7 +289,7 @@ impl LiveStripe {
             return Err(NotStored::NotReady);
         }
         let now = self.now();
-        let appended = core.stripe.lock().append(now, new);
+        let appended = core.append(now, new);
         if appended.is_ok() {
             self.note_append(new, cause);
         }
@@ -302,7 +304,7 @@ impl LiveStripe {
             return None;
         }
         let now = self.now();
-        let freed = core.stripe.lock().free(now, key, &[]).ok()?;
+        let freed = core.free(now, key).ok()?;
         self.drive();
         (freed.entries > 0).then(|| Written {
             stripe: Arc::clone(self),

@@ -1,6 +1,7 @@
 //! From a span's table to a stripe in use: made anew, or read back.
 
 use super::live::{Core, LiveStripe};
+use super::strangers::Strangers;
 use crate::base::aligned::AlignedBuf;
 use crate::base::simulated::is_simulated;
 use crate::cache::format::span_header::StripeSlot;
@@ -142,6 +143,7 @@ impl LiveStripe {
             directory: stripe.directory(),
             log_bytes: stripe.geometry().log_bytes(),
             stripe: Mutex::new(stripe),
+            strangers: Strangers::default(),
         };
         self.turns.store(core.turns(), Ordering::Relaxed);
         // A stripe is begun once, by whoever opened its span.

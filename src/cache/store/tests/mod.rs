@@ -12,6 +12,7 @@ mod machine;
 mod pinning;
 mod placement;
 mod simulation;
+mod tags;
 mod tiers;
 mod volumes;
 mod warm;
