@@ -69,6 +69,9 @@ pub(crate) enum Planted {
     CopyUnchecked,
     /// A head gets its place before the free rows of other stripes are written.
     HeadUndeferred,
+    /// A head waits for what it takes away itself only, not for what an earlier
+    /// change took away and is yet to be written.
+    UnwrittenFreeUnseen,
     /// Stripes that a key belonged on once are not told that it has changed.
     FormerUnclaimed,
     /// A purge counts as durable before it is written down.

@@ -258,7 +258,8 @@ impl Cache {
         let mut others = claimants
             .iter()
             .filter(|other| !Arc::ptr_eq(other, &target));
-        if others.any(|other| other.may_hold(hash)) {
+        // What is gone there already comes back with a kill until that is written.
+        if others.any(|other| other.may_hold(hash) || other.unwritten_free(hash).is_some()) {
             if !is_planted(Planted::HeadUndeferred) {
                 return self.defer(Arc::new(stored), target, &claimants);
             }
@@ -290,7 +291,10 @@ impl Cache {
         let hash = stored.key.hash();
         // Readers find the newer head here before they miss the older ones.
         let waits = self.deferred.insert(hash, Arc::clone(&stored), &target);
-        let freed = claimants.iter().filter_map(|claimant| claimant.free(hash));
+        claimants
+            .iter()
+            .for_each(|claimant| drop(claimant.free(hash)));
+        let freed = claimants.iter().filter_map(|c| c.unwritten_free(hash));
         let mut freed: Vec<Written> = freed.collect();
         freed.retain(|wait| !Arc::ptr_eq(&wait.stripe, &target));
         freed.iter().for_each(Written::hurry);

@@ -192,10 +192,7 @@ impl Stripe {
         key_hash: u128,
         removed: &[Removed],
     ) -> Freed {
-        // A stripe that is closing still tells of what goes: the rows wait for
-        // nothing. One that is closed or has failed has nowhere to tell it.
-        let can_tell = matches!(self.state, State::Open | State::Closing);
-        if can_tell && !removed.is_empty() {
+        if self.can_tell() && !removed.is_empty() {
             self.make_room(now, put_bytes(0));
             self.add_free_rows(key_hash, removed);
             self.advance_cursor();
@@ -204,6 +201,12 @@ impl Stripe {
             entries: removed.len(),
             sequence: self.last_sequence(),
         }
+    }
+
+    /// A stripe that is closing still tells of what goes: the rows wait for
+    /// nothing. One that is closed or has failed has nowhere to tell it.
+    const fn can_tell(&self) -> bool {
+        matches!(self.state, State::Open | State::Closing)
     }
 
     fn add_free_rows(&mut self, key_hash: u128, removed: &[Removed]) {
@@ -233,6 +236,30 @@ impl Stripe {
     pub fn last_sequence(&self) -> u64 {
         let filling = self.filling.as_ref().map(|filling| filling.sequence);
         filling.unwrap_or(self.chain.sequence - 1)
+    }
+
+    /// The last batch that takes away something of the key and is not written
+    /// yet: until it is, a kill brings that back. Of a stripe that tells nothing
+    /// any more, none that will ever be.
+    #[must_use]
+    pub fn unwritten_free(&self, key_hash: u128) -> Option<u64> {
+        if is_planted(Planted::UnwrittenFreeUnseen) {
+            return None;
+        }
+        if !self.can_tell() {
+            return Some(u64::MAX);
+        }
+        let home = Home::of(key_hash, self.geometry.pages());
+        let frees = |rows: &[Row]| rows.iter().any(|row| is_free_of(row, &home));
+        if let Some(batch) = self.filling.as_ref().filter(|batch| frees(&batch.rows)) {
+            return Some(batch.sequence);
+        }
+        let mut sealed = self.sealed.iter().rev();
+        let sealed = sealed.find(|batch| frees(&batch.rows));
+        // What a lost batch took away, the ring has yet to tell.
+        let is_untold = self.lost_through > self.directory.written_sequence();
+        let untold = is_untold.then_some(self.lost_through);
+        sealed.map(|batch| batch.sequence).or(untold)
     }
 
     /// Bytes that wait behind the write in flight.
@@ -299,6 +326,12 @@ impl Stripe {
         self.chain = sealed.next;
         self.sealed.push_back(sealed);
     }
+}
+
+/// Whether a row takes away what may be of the key with this home.
+fn is_free_of(row: &Row, home: &Home) -> bool {
+    let is_there = row.page == home.page && home.buckets.contains(&row.bucket);
+    row.kind == RowKind::Free && is_there && row.entry.tag() == home.tag
 }
 
 /// Where a batch begins when the log's end is at `position`: there, or, if

@@ -1,7 +1,8 @@
 //! What a stripe's directory says it holds, without a look at the device.
 
-use super::live::{Core, LiveStripe};
+use super::live::{Core, LiveStripe, Written};
 use crate::cache::format::dir_entry::DirEntry;
+use std::sync::Arc;
 
 impl LiveStripe {
     /// Whether the directory has an entry that may be the key's, or it is not
@@ -15,6 +16,17 @@ impl LiveStripe {
     pub(in crate::cache) fn may_hold_sure(&self, key: u128) -> bool {
         let found = |core: &Core| core.directory.lookup(key).any(|place| !place.suspect);
         !self.knows(key) || self.core.get().is_some_and(found)
+    }
+
+    /// The batch that says that something of the key is gone, if it is not
+    /// written yet.
+    pub(in crate::cache) fn unwritten_free(self: &Arc<Self>, key: u128) -> Option<Written> {
+        let core = self.core.get()?;
+        let sequence = core.stripe.lock().unwritten_free(key)?;
+        Some(Written {
+            stripe: Arc::clone(self),
+            sequence,
+        })
     }
 
     /// Whether this very entry is there and its fragment is on the device.

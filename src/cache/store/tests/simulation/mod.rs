@@ -8,6 +8,7 @@ mod planted;
 mod world;
 
 use crate::base::planted::with;
+use crate::cache::format::to_u64;
 use world::Tally;
 
 /// Seeds of an ordinary run.
@@ -17,11 +18,15 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// Seeds that failed once, of faults that have been mended since.
+const ONCE_FAILED: [u64; 1] = [89];
+
 /// The seeds to run.
-fn seeds() -> std::ops::Range<u64> {
+fn seeds() -> Vec<u64> {
     match (number("STRATA_SIM_SEED"), number("STRATA_SIM_SEEDS")) {
-        (Some(first), count) => first..first + count.unwrap_or(1),
-        (None, count) => 0..count.unwrap_or(SEEDS),
+        (Some(first), count) => (first..first + count.unwrap_or(1)).collect(),
+        (None, Some(count)) => (0..count).collect(),
+        (None, None) => (0..SEEDS).chain(ONCE_FAILED).collect(),
     }
 }
 
@@ -34,7 +39,7 @@ fn every_seed_of_the_whole_cache_keeps_the_promises() {
         sum += with(planted::chosen(), || world::run(seed));
     }
     println!("{sum:?}");
-    let many = seeds().end - seeds().start >= SEEDS;
+    let many = to_u64(seeds().len()) >= SEEDS;
     assert!(sum.is_busy() || !many, "{sum:?}");
 }
 

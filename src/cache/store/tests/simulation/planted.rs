@@ -8,6 +8,7 @@ use std::panic::catch_unwind;
 const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::CopyUnchecked, 1),
     (Planted::HeadUndeferred, 2),
+    (Planted::UnwrittenFreeUnseen, 89),
     (Planted::FormerUnclaimed, 1),
     (Planted::AwayTrusted, 3),
     (Planted::PurgeUntold, 0),
