@@ -5,8 +5,10 @@
 //! ignored as RFC 9110 7.8 lets any recipient do.
 
 use super::framing::BodyFraming;
-use ::http::header::{CONNECTION, UPGRADE};
+use ::http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use sha1_smol::Sha1;
 
 /// Protocols that carry requests, which would pass every rule unseen: they are
 /// never passed on, whatever is allowed.
@@ -26,9 +28,19 @@ pub struct UpgradeInput<'a> {
     pub headers: &'a HeaderMap,
 }
 
+/// What a server appends to the key of a `WebSocket`'s request, so that none
+/// which knows nothing of the protocol proves by chance that it does
+/// (RFC 6455 1.3).
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
 /// The protocols that a request offers to switch to, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer(HeaderValue);
+pub struct Offer {
+    value: HeaderValue,
+    /// The proof that a `WebSocket`'s server has to give, if the request has one
+    /// key.
+    proof: Option<String>,
+}
 
 impl Offer {
     /// What the request offers of the protocols in `allowed`, a list of names
@@ -49,36 +61,61 @@ impl Offer {
         if kept.is_empty() {
             return None;
         }
-        HeaderValue::from_bytes(&kept.join(&b", "[..]))
-            .ok()
-            .map(Self)
+        let value = HeaderValue::from_bytes(&kept.join(&b", "[..])).ok()?;
+        let proof = only(headers, &SEC_WEBSOCKET_KEY).map(|key| proof_of(key.as_bytes()));
+        Some(Self { value, proof })
     }
 
     /// The value of the Upgrade that goes to the origin.
     #[must_use]
     pub const fn value(&self) -> &HeaderValue {
-        &self.0
+        &self.value
     }
 
     /// Whether a WebSocket is among what is offered (RFC 6455).
     #[must_use]
     pub fn is_websocket(&self) -> bool {
-        let mut offered = split(self.0.as_bytes());
-        offered.any(|one| name(one).eq_ignore_ascii_case(b"websocket"))
+        split(self.value.as_bytes()).any(is_websocket)
     }
 
     /// Whether the fields of a 101 switch to what was offered and to nothing
-    /// else: a server must not choose for itself (RFC 9110 7.8).
+    /// else: a server must not choose for itself (RFC 9110 7.8), and that of a
+    /// `WebSocket` must prove that it read this very request (RFC 6455 4.2.2).
     #[must_use]
     pub fn is_taken_by(&self, headers: &HeaderMap) -> bool {
         let is_offered = |one: &[u8]| {
-            let mut offered = split(self.0.as_bytes());
+            let mut offered = split(self.value.as_bytes());
             offered.any(|known| name(known).eq_ignore_ascii_case(name(one)))
         };
         headers.contains_key(UPGRADE)
             && members(headers, &UPGRADE).all(is_offered)
             && nominates_upgrade(headers)
+            && (!members(headers, &UPGRADE).any(is_websocket) || self.is_proven_by(headers))
     }
+
+    fn is_proven_by(&self, headers: &HeaderMap) -> bool {
+        let given = only(headers, &SEC_WEBSOCKET_ACCEPT);
+        let proof = self.proof.as_ref().map(String::as_bytes);
+        proof.is_some() && given.map(HeaderValue::as_bytes) == proof
+    }
+}
+
+fn proof_of(key: &[u8]) -> String {
+    let mut sum = Sha1::new();
+    sum.update(key);
+    sum.update(WEBSOCKET_GUID);
+    BASE64_STANDARD.encode(sum.digest().bytes())
+}
+
+fn is_websocket(protocol: &[u8]) -> bool {
+    name(protocol).eq_ignore_ascii_case(b"websocket")
+}
+
+/// The field's value, if it is on one line.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut lines = headers.get_all(name).iter();
+    let first = lines.next();
+    first.filter(|_| lines.next().is_none())
 }
 
 fn is_allowed(protocol: &[u8], allowed: &str) -> bool {
@@ -191,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_101_switches_only_to_what_was_offered_rfc_9110_7_8() {
-        let offer = offer(&asked("websocket, x/1"), "websocket x").unwrap();
+        let offer = offer(&with_key("websocket, x/1"), "websocket x").unwrap();
         assert!(offer.is_websocket());
         for (upgrade, taken) in [
             ("websocket", true),
@@ -201,9 +238,50 @@ mod tests {
             ("websocket, h2c", false),
             ("", false),
         ] {
-            assert_eq!(offer.is_taken_by(&asked(upgrade)), taken, "{upgrade:?}");
+            let mut answer = asked(upgrade);
+            answer.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static(PROOF));
+            assert_eq!(offer.is_taken_by(&answer), taken, "{upgrade:?}");
         }
         assert!(!offer.is_taken_by(&fields(&[("connection", "upgrade")])));
         assert!(!offer.is_taken_by(&fields(&[("upgrade", "websocket")])));
+    }
+
+    /// The key and the proof of RFC 6455 1.3.
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+    const PROOF: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+    fn with_key(upgrade: &'static str) -> HeaderMap {
+        let mut headers = asked(upgrade);
+        headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static(KEY));
+        headers
+    }
+
+    #[test]
+    fn a_websocket_s_server_proves_that_it_read_the_key_rfc_6455_4_2_2() {
+        let taken_by = |request: &HeaderMap, upgrade, accepts: &[&'static str]| {
+            let mut answer = asked(upgrade);
+            for accept in accepts {
+                answer.append(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static(accept));
+            }
+            let offer = offer(request, "websocket x").unwrap();
+            offer.is_taken_by(&answer)
+        };
+        let request = with_key("websocket, x");
+        assert!(taken_by(&request, "websocket", &[PROOF]));
+        assert!(taken_by(&request, "x", &[]));
+        for accepts in [
+            &[][..],
+            &[""],
+            &[KEY],
+            &[PROOF, PROOF],
+            &["S3PPLMBITXAQ9KYGZZHZRBK+XOO="],
+        ] {
+            assert!(!taken_by(&request, "websocket", accepts), "{accepts:?}");
+        }
+        let keyless = asked("websocket");
+        assert!(!taken_by(&keyless, "websocket", &[PROOF]));
+        let mut twice = request;
+        twice.append(SEC_WEBSOCKET_KEY, HeaderValue::from_static(KEY));
+        assert!(!taken_by(&twice, "websocket", &[PROOF]));
     }
 }

@@ -10,7 +10,8 @@ const ASK: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgr
                    Upgrade: websocket\r\nSec-WebSocket-Key: a2V5\r\n\r\n";
 
 const SWITCH: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\n\
-                        Connection: Upgrade\r\nKeep-Alive: 5\r\nSec-WebSocket-Accept: x\r\n\r\n";
+                        Connection: Upgrade\r\nKeep-Alive: 5\r\n\
+                        Sec-WebSocket-Accept: acoMowsaMs4gzl5sy2uaF1804GA=\r\n\r\n";
 
 /// Switches whoever asks for it, greets, and sends back whatever comes until
 /// the other end is done.
@@ -46,7 +47,10 @@ fn after_a_101_bytes_pass_both_ways_until_both_ends_are_done() {
     assert_eq!(head.status, 101);
     assert_eq!(head.fields("upgrade"), ["WebSocket"]);
     assert_eq!(head.fields("connection"), ["Upgrade"]);
-    assert_eq!(head.fields("sec-websocket-accept"), ["x"]);
+    assert_eq!(
+        head.fields("sec-websocket-accept"),
+        ["acoMowsaMs4gzl5sy2uaF1804GA="]
+    );
     for gone in ["keep-alive", "content-length", "transfer-encoding"] {
         assert_eq!(head.fields(gone), [""; 0], "{gone}");
     }
@@ -183,6 +187,41 @@ fn a_101_that_switches_to_something_else_is_502_and_no_tunnel() {
         assert_eq!(answer.status, 502, "{fields:?}");
         assert!(!answer.text().contains("secret"), "{fields:?}");
         assert_eq!(proxy.counter(Metric::Tunnels), 0);
+    }
+}
+
+/// RFC 6455 4.2.2: an origin, or a cache before it, that never saw this key
+/// knows nothing of the other protocol.
+#[test]
+fn a_101_that_does_not_prove_it_read_the_websocket_s_key_is_502_and_no_tunnel() {
+    let good = "acoMowsaMs4gzl5sy2uaF1804GA=";
+    let keyless = ASK.replace("Sec-WebSocket-Key: a2V5\r\n", "");
+    for (ask, accepts) in [
+        (ASK, &[][..]),
+        (ASK, &["s3pPLMBiTxaQ9kYGzzhZRbK+xOo="]),
+        (ASK, &["a2V5"]),
+        (ASK, &[good, good]),
+        (&keyless, &[good]),
+    ] {
+        let lines = accepts
+            .iter()
+            .map(|accept| format!("Sec-WebSocket-Accept: {accept}\r\n"));
+        let lines: String = lines.collect();
+        let origin = Origin::speaking(move |_, mut stream| {
+            let head = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+                 Connection: Upgrade\r\n{lines}\r\nsecret"
+            );
+            stream.write_all(head.as_bytes()).is_ok()
+        });
+        let proxy = Proxy::start(&origin.map("/"));
+        let answer = Client::connect(proxy.address).ask(ask);
+        assert_eq!(answer.status, 502, "{accepts:?}");
+        assert!(!answer.text().contains("secret"), "{accepts:?}");
+        assert_eq!(proxy.counter(Metric::Tunnels), 0);
+        until("the end", || {
+            proxy.counter(Metric::CurrentServerConnections) == 0
+        });
     }
 }
 
