@@ -142,6 +142,26 @@ impl ChunkDecoder {
         })
     }
 
+    /// Judges bytes that somebody else decodes: those of the body, and any that
+    /// follow it.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn pass_over(&mut self, mut input: &[u8]) -> Result<(), ChunkError> {
+        while self.state != State::End {
+            if self.state == State::Data {
+                let data = self.take(input.len());
+                input = input.get(data..).unwrap_or_default();
+            }
+            let Some((byte, rest)) = input.split_first() else {
+                break;
+            };
+            self.state = self.step(*byte)?;
+            input = rest;
+        }
+        Ok(())
+    }
+
     /// Whether the body is complete.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -157,14 +177,20 @@ impl ChunkDecoder {
     }
 
     fn take_data(&mut self, input: &mut BytesMut) -> Bytes {
+        let taken = self.take(input.len());
+        input.split_to(taken).freeze()
+    }
+
+    /// How many of the next bytes are data, of `len` that there are.
+    fn take(&mut self, len: usize) -> usize {
         let wanted = usize::try_from(self.remaining).unwrap_or(usize::MAX);
-        let data = input.split_to(wanted.min(input.len())).freeze();
-        let taken = u64::try_from(data.len()).unwrap_or(u64::MAX);
-        self.remaining = self.remaining.saturating_sub(taken);
+        let taken = wanted.min(len);
+        let bytes = u64::try_from(taken).unwrap_or(u64::MAX);
+        self.remaining = self.remaining.saturating_sub(bytes);
         if self.remaining == 0 {
             self.state = State::DataCr;
         }
-        data
+        taken
     }
 
     fn step(&mut self, byte: u8) -> Result<State, ChunkError> {
@@ -560,6 +586,18 @@ mod tests {
         fn any_bytes_are_decoded_or_refused(body in proptest::collection::vec(any::<u8>(), 0..64)) {
             let decoded = decode(&body);
             prop_assert!(decoded.map_or(true, |(data, ..)| data.len() <= body.len()));
+        }
+
+        #[test]
+        fn a_body_that_is_passed_over_is_judged_as_if_it_were_decoded(
+            body in bodies(), cut in 0usize..50,
+        ) {
+            let mut decoder = ChunkDecoder::new(ChunkLimits { extensions: 40, trailers: 40 });
+            let (first, second) = body.split_at(cut.min(body.len()));
+            let judged = decoder.pass_over(first).and_then(|()| decoder.pass_over(second));
+            let decoded = decode(&body).map(|(_, complete, trailers, _)| (complete, trailers));
+            let complete = decoder.is_complete();
+            prop_assert_eq!(judged.map(|()| (complete, decoder.into_trailers())), decoded);
         }
     }
 }

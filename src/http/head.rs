@@ -348,7 +348,8 @@ fn request_line<'h>(line: &'h [u8], limits: &HeadLimits) -> Result<RequestLine<'
     })
 }
 
-/// Reads `HTTP/1.d SP 3DIGIT SP [reason]`.
+/// Reads `HTTP/1.d SP 3DIGIT SP [reason]`. That the last SP is missing where
+/// there is no reason, as in many servers' lines, leaves nothing in doubt.
 fn status_line(line: &[u8]) -> Result<StatusLine, HeadError> {
     let (version, rest) = line.split_at_checked(8).ok_or(HeadError::StatusLine)?;
     let minor = minor_version(version).map_err(|_| HeadError::StatusLine)?;
@@ -357,13 +358,13 @@ fn status_line(line: &[u8]) -> Result<StatusLine, HeadError> {
         a @ b'1'..=b'9',
         b @ b'0'..=b'9',
         c @ b'0'..=b'9',
-        b' ',
         ref reason @ ..,
     ] = rest
     else {
         return Err(HeadError::StatusLine);
     };
-    if !reason.iter().copied().all(is_value_byte) {
+    let is_apart = matches!(reason, [] | [b' ', ..]);
+    if !is_apart || !reason.iter().copied().all(is_value_byte) {
         return Err(HeadError::StatusLine);
     }
     let digit = |digit: u8| u16::from(digit - b'0');
@@ -548,8 +549,9 @@ mod tests {
         assert_eq!(read(b"HTTP/1.1 200 OK"), Ok((1, 200)));
         assert_eq!(read(b"HTTP/1.0 404 "), Ok((0, 404)));
         assert_eq!(read(b"HTTP/1.1 999 Not \xe9 it"), Ok((1, 999)));
+        assert_eq!(read(b"HTTP/1.1 200"), Ok((1, 200)));
         let lines: [&[u8]; 9] = [
-            b"HTTP/1.1 200",
+            b"HTTP/1.1 200\t",
             b"HTTP/1.1  200 OK",
             b"HTTP/1.1 20 OK",
             b"HTTP/1.1 2000 OK",

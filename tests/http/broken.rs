@@ -59,6 +59,14 @@ const IN_CHUNK: &str =
     "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello";
 const BAD_CHUNK: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloXX0\r\n\r\n";
 const BAD_SIZE: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n";
+/// Chunks that some reader takes for good ones.
+const ODD_CHUNKS: [&str; 5] = [
+    "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5 \r\nhello\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5;a\nb\r\nhello\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5;\r\r\nhello\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\n\r\n",
+    "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX : y\r\n\r\n",
+];
 const TO_CLOSE: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n\r\nhello";
 
 #[test]
@@ -75,7 +83,10 @@ fn a_body_that_is_not_whole_is_cut_off_for_the_client_and_not_stored() {
         (BAD_SIZE, End::Close),
         (TO_CLOSE, End::Reset),
         (TO_CLOSE, End::Silence),
-    ] {
+    ]
+    .into_iter()
+    .chain(ODD_CHUNKS.map(|bytes| (bytes, End::Close)))
+    {
         for line in ["GET / HTTP/1.1", "GET / HTTP/1.0", "POST / HTTP/1.1"] {
             let origin = once_broken(bytes, end);
             let proxy = Proxy::with(HASTE, &origin.map("/"));

@@ -172,6 +172,40 @@ fn a_framing_fault_of_the_origin_is_502_and_ends_there() {
 }
 
 #[test]
+fn a_head_of_an_origin_that_is_off_the_grammar_is_502() {
+    const NEXT: &str = "Content-Length: 5\r\n\r\nhello";
+    for head in [
+        "HTTP/1.1 200 OK\nCache-Control: max-age=60\r\n",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\nX: y\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n",
+        "HTTP/1.1 200 OK\r\nX : a\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\rb\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\0b\r\n",
+        "HTTP/1.1 200 O\x07K\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\r\n\nHTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 103 Early Hints\r\nLink: a\n\r\nHTTP/1.1 200 OK\r\n",
+    ] {
+        let answer = format!("{head}{NEXT}");
+        let origin = Origin::speaking(move |request, mut stream| {
+            if request.target() == "/next" {
+                return stream.write_all(&ok("next")).is_ok();
+            }
+            stream.write_all(answer.as_bytes()).is_ok()
+        });
+        let proxy = Proxy::start(&origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        for _ in 0..2 {
+            let response = client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+            assert_eq!(response.status, 502, "{head:?}");
+            assert!(!response.text().contains("hello"), "{head:?}");
+        }
+        let next = client.ask("GET /next HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(next.text(), "next", "{head:?}");
+        assert_eq!(origin.requests().len(), 3, "{head:?}: nothing is stored");
+    }
+}
+
+#[test]
 fn a_body_that_breaks_off_is_never_ended_cleanly() {
     for (fields, body) in [
         ("Content-Length: 10\r\n", "hello"),

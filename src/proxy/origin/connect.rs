@@ -2,8 +2,10 @@
 
 use super::OriginOptions;
 use super::error::OriginError;
+use super::judged::{Announcer, Judged};
 use super::pool::{Connection, PoolState, ServerKey, Slot};
 use super::request::{AddressGuard, RequestBody};
+use crate::http::head::HeadLimits;
 use crate::metrics::Metric;
 use crate::proxy::resolve::Resolver;
 use hyper::client::conn::http1;
@@ -33,10 +35,12 @@ impl Dial<'_> {
         let stream = self.stream().await?;
         let peer = stream.peer_addr();
         let peer = peer.map_err(|error| OriginError::Closed(error.to_string()))?;
-        let sender = handshake(stream, slot, self.options.head_bytes_max).await?;
+        let shaken = handshake(stream, slot, self.options.head_bytes_max);
+        let (sender, announcer) = Box::pin(shaken).await?;
         let peer = peer.ip();
         Ok(Connection {
             sender,
+            announcer,
             peer,
             _slot: kept,
         })
@@ -101,11 +105,20 @@ async fn handshake(
     stream: TcpStream,
     slot: Rc<Slot>,
     head_bytes_max: usize,
-) -> Result<http1::SendRequest<RequestBody>, OriginError> {
+) -> Result<(http1::SendRequest<RequestBody>, Announcer), OriginError> {
+    let judged = Judged::new(
+        stream,
+        HeadLimits {
+            bytes: head_bytes_max,
+            fields: HEAD_FIELDS_MAX,
+            ..HeadLimits::default()
+        },
+    );
+    let announcer = judged.announcer();
     let (sender, connection) = http1::Builder::new()
         .max_headers(HEAD_FIELDS_MAX)
         .max_header_size(head_bytes_max)
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(judged))
         .await
         .map_err(|error| OriginError::from_hyper(&error))?;
     tokio::task::spawn_local(async move {
@@ -113,5 +126,5 @@ async fn handshake(
         drop(connection.with_upgrades().await);
         drop(slot);
     });
-    Ok(sender)
+    Ok((sender, announcer))
 }

@@ -98,10 +98,9 @@ impl Exchange<'_> {
             at: state.clock.wall(),
             upgrade: request.upgrade.clone(),
         };
-        let sent = lease
-            .connection
-            .sender
-            .try_send_request(self.message(request)?);
+        let message = self.message(request)?;
+        lease.connection.announcer.announce(&asked.method);
+        let sent = lease.connection.sender.try_send_request(message);
         let response = match self.in_time(sent, &taken).await? {
             Ok(response) => response,
             Err(mut refused) => {
@@ -222,7 +221,7 @@ impl Asked {
         let is_asked_for = status == StatusCode::SWITCHING_PROTOCOLS
             && offer.is_some_and(|offer| offer.is_taken_by(headers));
         if status.is_informational() && !is_asked_for {
-            let why = format!("{status}, which was not asked for");
+            let why = format!("{status}, which does not answer what was asked");
             return Err(OriginError::Malformed(why));
         }
         Ok(())

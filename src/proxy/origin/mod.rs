@@ -1,11 +1,13 @@
 //! Requests to origins: pooled HTTP/1 connections, one pool a thread.
 //!
 //! hyper carries the messages; what it lets pass and RFC 9112 does not is
-//! refused by `http::framing` (see docs/decisions/0010).
+//! refused beneath it by [`judged`], and above it by `http::framing` (see
+//! docs/decisions/0010 and 0017).
 
 mod connect;
 mod error;
 mod exchange;
+mod judged;
 mod options;
 mod pool;
 mod request;

@@ -2,6 +2,7 @@
 
 use super::OriginOptions;
 use super::error::OriginError;
+use super::judged::Announcer;
 use super::request::RequestBody;
 use crate::base::clock::{Clock, MonoTime};
 use crate::metrics::{Cells, Held, Metric};
@@ -99,6 +100,8 @@ impl Drop for Slot {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) sender: SendRequest<RequestBody>,
+    /// Told of each request before it is sent.
+    pub(super) announcer: Announcer,
     pub(super) peer: IpAddr,
     /// Held by what may outlive the HTTP on the connection, else by that.
     pub(super) _slot: Option<Rc<Slot>>,

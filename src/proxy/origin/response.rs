@@ -1,6 +1,7 @@
 //! What an origin answers, its body checked against its framing.
 
 use super::error::OriginError;
+use super::judged::Judged;
 use super::pool::Lease;
 use crate::base::clock::WallTime;
 use crate::http::framing::BodyFraming;
@@ -94,11 +95,12 @@ impl Switched {
     pub(super) async fn of(switch: OnUpgrade, lease: Lease) -> Result<Self, OriginError> {
         let gone = |error| OriginError::from_hyper(&error);
         let upgraded = switch.await.map_err(gone)?;
-        let parts = upgraded.downcast::<TokioIo<TcpStream>>();
+        let parts = upgraded.downcast::<TokioIo<Judged<TcpStream>>>();
         let parts = parts.map_err(|_| OriginError::Closed("its socket is gone".to_owned()))?;
+        let (stream, rest) = parts.io.into_inner().into_parts();
         Ok(Self {
-            stream: parts.io.into_inner(),
-            first: parts.read_buf,
+            stream,
+            first: [parts.read_buf, rest.freeze()].concat().into(),
             _lease: lease,
         })
     }

@@ -285,7 +285,7 @@ async fn a_request_body_is_streamed_with_its_length_or_in_chunks() {
                 (head, stream)
             };
             let (response, (head, _stream), ()) =
-                tokio::join!(bench.pool.send(request), origin, feed);
+                tokio::join!(Box::pin(bench.pool.send(request)), origin, feed);
             assert_eq!(response.unwrap().status, 204);
             assert!(head.to_lowercase().contains(framing), "{head}");
         }
@@ -310,7 +310,7 @@ async fn a_request_body_that_breaks_off_is_the_clients_fault() {
             stream.read_to_end(&mut all).await.ok();
             all
         };
-        let (response, sent, ()) = tokio::join!(bench.pool.send(request), origin, feed);
+        let (response, sent, ()) = tokio::join!(Box::pin(bench.pool.send(request)), origin, feed);
         assert!(
             matches!(response, Err(OriginError::RequestBody(_))),
             "{response:?}"

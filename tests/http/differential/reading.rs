@@ -78,7 +78,7 @@ fn is_token(text: &str) -> bool {
 }
 
 /// The head, blank lines before it passed over.
-fn head(input: &[u8], lenient: bool) -> Read<Head> {
+fn head(input: &[u8]) -> Read<Head> {
     let blank = input
         .iter()
         .take_while(|byte| b"\r\n".contains(byte))
@@ -90,8 +90,7 @@ fn head(input: &[u8], lenient: bool) -> Read<Head> {
         let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
             return Ok(None);
         };
-        let line = rest[..end].strip_suffix(b"\r");
-        let line = line.or(lenient.then_some(&rest[..end])).ok_or(Malformed);
+        let line = rest[..end].strip_suffix(b"\r").ok_or(Malformed);
         at += end + 1;
         if line == Ok(b"") {
             break;
@@ -135,7 +134,7 @@ fn field(line: &[u8]) -> Result<(String, String), Malformed> {
 
 /// The request at the beginning of `input`.
 pub(super) fn request(input: &[u8]) -> Read<Message> {
-    let Some(head) = head(input, false)? else {
+    let Some(head) = head(input)? else {
         return Ok(None);
     };
     let [method, target, version] = head.line.as_slice() else {
@@ -154,17 +153,15 @@ pub(super) fn request(input: &[u8]) -> Read<Message> {
         return Err(Malformed);
     }
     let framing = head.framing(2)?.unwrap_or(Framing::None);
-    message(input, head, framing, false)
+    message(input, head, framing)
 }
 
 /// The final response at the beginning of `input`, which is all that comes, to
-/// a request that is a HEAD or not. Interim ones are passed over. A lenient
-/// reader takes LF for a line's end in the head (RFC 9112 2.2), and whatever
-/// stands in chunk extensions and trailers, which nobody is handed.
-pub(super) fn response(input: &[u8], to_head: bool, lenient: bool) -> Read<Message> {
+/// a request that is a HEAD or not. Interim ones are passed over.
+pub(super) fn response(input: &[u8], to_head: bool) -> Read<Message> {
     let mut begin = 0;
     loop {
-        let Some(head) = head(&input[begin..], lenient)? else {
+        let Some(head) = head(&input[begin..])? else {
             return Ok(None);
         };
         let status = status(&head).ok_or(Malformed)?;
@@ -183,7 +180,7 @@ pub(super) fn response(input: &[u8], to_head: bool, lenient: bool) -> Read<Messa
             return Err(Malformed);
         }
         if status >= 200 {
-            let message = message(&input[begin..], head, framing, lenient)?;
+            let message = message(&input[begin..], head, framing)?;
             return Ok(message.map(|message| Message {
                 end: begin + message.end,
                 ..message
@@ -204,12 +201,12 @@ pub(super) fn status(head: &Head) -> Option<u16> {
     (is_three && ["0", "1"].contains(&version)).then_some(status)
 }
 
-fn message(input: &[u8], head: Head, framing: Framing, lenient: bool) -> Read<Message> {
+fn message(input: &[u8], head: Head, framing: Framing) -> Read<Message> {
     let rest = &input[head.bytes..];
     let body = match framing {
         Framing::None => Some((Vec::new(), 0)),
         Framing::Length(length) => rest.get(..length).map(|body| (body.to_vec(), length)),
-        Framing::Chunked => chunked(rest, lenient)?,
+        Framing::Chunked => chunked(rest)?,
         Framing::Close => Some((rest.to_vec(), rest.len())),
     };
     Ok(body.map(|(body, taken)| Message {
@@ -231,20 +228,14 @@ fn line(input: &[u8]) -> Read<&[u8]> {
     }
 }
 
-/// Whatever stands before CRLF.
-fn any_line(input: &[u8]) -> Option<&[u8]> {
-    let end = input.windows(2).position(|two| two == b"\r\n")?;
-    Some(&input[..end])
-}
-
-fn chunked(input: &[u8], lenient: bool) -> Read<(Vec<u8>, usize)> {
+fn chunked(input: &[u8]) -> Read<(Vec<u8>, usize)> {
     let (mut body, mut at) = (Vec::new(), 0);
     loop {
         let Some(size_line) = line(&input[at..])? else {
             return Ok(None);
         };
         at += size_line.len() + 2;
-        let size = chunk_size(size_line, lenient)?;
+        let size = chunk_size(size_line)?;
         if size == 0 {
             break;
         }
@@ -260,22 +251,18 @@ fn chunked(input: &[u8], lenient: bool) -> Read<(Vec<u8>, usize)> {
         }
     }
     loop {
-        let rest = &input[at..];
-        let trailer = if lenient { any_line(rest) } else { line(rest)? };
-        let Some(trailer) = trailer else {
+        let Some(trailer) = line(&input[at..])? else {
             return Ok(None);
         };
         at += trailer.len() + 2;
         if trailer.is_empty() {
             return Ok(Some((body, at)));
         }
-        if !lenient {
-            field(trailer)?;
-        }
+        field(trailer)?;
     }
 }
 
-fn chunk_size(line: &[u8], lenient: bool) -> Result<usize, Malformed> {
+fn chunk_size(line: &[u8]) -> Result<usize, Malformed> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let (digits, rest) = line.split_at(digits.count());
     let is_extension = rest
@@ -285,7 +272,7 @@ fn chunk_size(line: &[u8], lenient: bool) -> Result<usize, Malformed> {
     let has_control = rest
         .iter()
         .any(|byte| *byte != b'\t' && byte.is_ascii_control());
-    if !is_extension || (has_control && !lenient) {
+    if !is_extension || has_control {
         return Err(Malformed);
     }
     let digits = std::str::from_utf8(digits).map_err(|_| Malformed)?;

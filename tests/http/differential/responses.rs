@@ -46,7 +46,7 @@ fn is_refusal(answer: &Message) -> bool {
 /// The one response in `got`; none if it broke off. A 1.0 client is told by the
 /// connection's end alone.
 fn whole(case: &Case, got: &[u8], is_clean: bool, to_head: bool) -> Option<Message> {
-    match reading::response(got, to_head, false) {
+    match reading::response(got, to_head) {
         Ok(Some(answer)) if is_clean && answer.end == got.len() => Some(answer),
         Ok(Some(_)) if is_clean => case.failed("bytes follow the response", got),
         Ok(_) => None,
@@ -58,7 +58,7 @@ fn whole(case: &Case, got: &[u8], is_clean: bool, to_head: bool) -> Option<Messa
 fn judge(case: &Case, proxy: &Proxy, line: &str) -> bool {
     let to_head = line.starts_with("HEAD");
     let (got, is_clean) = ask(proxy, line);
-    let expected = reading::response(&case.bytes, to_head, true);
+    let expected = reading::response(&case.bytes, to_head);
     let Some(answer) = whole(case, &got, is_clean, to_head) else {
         if !case.is_mutated {
             case.failed("a good response broke off", &got);
@@ -88,7 +88,7 @@ fn judge(case: &Case, proxy: &Proxy, line: &str) -> bool {
 /// Puts another response behind one that ends by itself, whose connection may
 /// then be kept.
 fn poisoned(case: &mut Case, to_head: bool) -> bool {
-    let end = |bytes: &[u8]| Some(reading::response(bytes, to_head, true).ok()??.end);
+    let end = |bytes: &[u8]| Some(reading::response(bytes, to_head).ok()??.end);
     let poisoned = [&case.bytes, POISON].concat();
     let ends_itself = end(&case.bytes).is_some_and(|at| end(&poisoned) == Some(at));
     if ends_itself {
@@ -117,7 +117,7 @@ fn a_client_sees_the_one_response_that_an_origin_sent_or_that_it_broke_off() {
         for _ in 0..2 {
             passed += usize::from(judge(&case, &proxy, &line));
             let (got, _) = ask(&proxy, "GET /canary HTTP/1.1");
-            let canary = reading::response(&got, false, false);
+            let canary = reading::response(&got, false);
             if canary
                 .ok()
                 .flatten()
