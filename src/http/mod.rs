@@ -14,6 +14,7 @@ pub mod freshness;
 pub mod head;
 pub mod invalidate;
 pub mod multipart;
+pub mod negotiation;
 pub mod partial;
 pub mod policy;
 pub mod range;

@@ -4,6 +4,7 @@
 //! RFC 9111's side where ATS's default leaves it.
 
 use super::early::EarlyRefresh;
+use super::negotiation::Negotiation;
 use super::range::Several;
 use ::http::HeaderName;
 
@@ -161,6 +162,8 @@ pub struct CachePolicy {
     /// `pin-in-cache` of cache.config, where `cache.permit.pinning` lets it:
     /// how long what is stored is kept at least.
     pub pin: Option<u64>,
+    /// `http.cache.ignore_accept*_mismatch`.
+    pub negotiation: Negotiation,
     /// `http.normalize_ae`.
     pub normalize_accept_encoding: NormalizeAcceptEncoding,
 }
@@ -200,6 +203,7 @@ impl Default for CachePolicy {
             ttl: None,
             revalidate_after: None,
             pin: None,
+            negotiation: Negotiation::default(),
             normalize_accept_encoding: NormalizeAcceptEncoding::Gzip,
         }
     }

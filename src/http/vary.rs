@@ -132,7 +132,7 @@ fn is_above_zero(weight: &str) -> Option<bool> {
 }
 
 /// The members of a list field, all its lines together.
-fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
+pub(super) fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let lines = headers.get_all(name).iter();
     let texts = lines.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned());
     texts

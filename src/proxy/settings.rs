@@ -4,6 +4,7 @@ use super::h1::ConnOptions;
 use crate::config::records::Records;
 use crate::http::early::EarlyRefresh;
 use crate::http::head::HeadLimits;
+use crate::http::negotiation::{Mismatch, Negotiation};
 use crate::http::policy::{
     CachePolicy, CookieRule, NormalizeAcceptEncoding, RequiredHeaders, SetCookiePolicy,
     WhenToRevalidate,
@@ -71,7 +72,25 @@ pub fn cache_policy(records: &Records) -> CachePolicy {
         ttl: None,
         revalidate_after: None,
         pin: None,
+        negotiation: negotiation(records),
         normalize_accept_encoding: normalize(records.http_normalize_ae),
+    }
+}
+
+fn negotiation(records: &Records) -> Negotiation {
+    Negotiation {
+        media: mismatch(records.http_cache_ignore_accept_mismatch),
+        charset: mismatch(records.http_cache_ignore_accept_charset_mismatch),
+        encoding: mismatch(records.http_cache_ignore_accept_encoding_mismatch),
+        language: mismatch(records.http_cache_ignore_accept_language_mismatch),
+    }
+}
+
+const fn mismatch(value: i64) -> Mismatch {
+    match value {
+        0 => Mismatch::Counts,
+        2 => Mismatch::CountsWithVary,
+        _ => Mismatch::Ignored,
     }
 }
 

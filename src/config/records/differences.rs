@@ -28,6 +28,10 @@ differences! {
     "proxy.config.hostdb.host_file.path", "NULL", "names that the system knows are known to the proxy";
     "proxy.config.http.allow_multi_range", "0", "RFC 9110 14.2: several ranges are served, a bounded number of them, overlapping ones once";
     "proxy.config.http.cache.heuristic_min_lifetime", "3600", "RFC 9111 4.2.2: without Last-Modified there is nothing to guess from";
+    "proxy.config.http.cache.ignore_accept_charset_mismatch", "2", "RFC 9111 4.1: Vary alone says what selects a response";
+    "proxy.config.http.cache.ignore_accept_encoding_mismatch", "2", "RFC 9111 4.1: Vary alone says what selects a response";
+    "proxy.config.http.cache.ignore_accept_language_mismatch", "2", "RFC 9111 4.1: Vary alone says what selects a response";
+    "proxy.config.http.cache.ignore_accept_mismatch", "2", "RFC 9111 4.1: Vary alone says what selects a response";
     "proxy.config.http.cache.max_stale_age", "604800", "a day of stale answers is enough to repair an origin";
     "proxy.config.http.cache.open_write_fail_action", "0", "requests for what is being fetched follow the fetch";
     "proxy.config.http.cache.required_headers", "2", "RFC 9111 3: a heuristic lifetime is a lifetime";

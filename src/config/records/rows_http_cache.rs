@@ -37,8 +37,14 @@ http_cache_heuristic_max_lifetime: int = 86_400, "proxy.config.http.cache.heuris
 http_cache_heuristic_min_lifetime: int = 0, "proxy.config.http.cache.heuristic_min_lifetime", at_least(0), Reload, Rule, Honoured;
 /// 0 turns the cache off for HTTP.
 http_cache_http: int = 1, "proxy.config.http.cache.http", FLAG, Reload, Rule, Honoured;
-/// A stored response whose type the request does not accept: 0 does not match, 1 matches, 2 matches unless Vary names the field.
-http_cache_ignore_accept_mismatch: int = 2, "proxy.config.http.cache.ignore_accept_mismatch", between(0, 2), Reload, Rule, Ignored;
+/// A stored response in another charset than the request accepts: 0 it is none for that request, 1 it is if Vary selects it, 2 as 0 where it has Vary and as 1 else; a field that Vary names is not looked at. What is fetched then takes its place.
+http_cache_ignore_accept_charset_mismatch: int = 1, "proxy.config.http.cache.ignore_accept_charset_mismatch", between(0, 2), Reload, Rule, Honoured;
+/// A stored response in another coding than the request accepts: 0 it is none for that request, 1 it is if Vary selects it, 2 as 0 where it has Vary and as 1 else; a field that Vary names is not looked at. What is fetched then takes its place.
+http_cache_ignore_accept_encoding_mismatch: int = 1, "proxy.config.http.cache.ignore_accept_encoding_mismatch", between(0, 2), Reload, Rule, Honoured;
+/// A stored response in another language than the request accepts: 0 it is none for that request, 1 it is if Vary selects it, 2 as 0 where it has Vary and as 1 else; a field that Vary names is not looked at. What is fetched then takes its place.
+http_cache_ignore_accept_language_mismatch: int = 1, "proxy.config.http.cache.ignore_accept_language_mismatch", between(0, 2), Reload, Rule, Honoured;
+/// A stored response of another type than the request accepts: 0 it is none for that request, 1 it is if Vary selects it, 2 as 0 where it has Vary and as 1 else; a field that Vary names is not looked at. What is fetched then takes its place.
+http_cache_ignore_accept_mismatch: int = 1, "proxy.config.http.cache.ignore_accept_mismatch", between(0, 2), Reload, Rule, Honoured;
 /// 1 stores responses to requests with Authorization and with WWW-Authenticate as any other.
 http_cache_ignore_authentication: int = 0, "proxy.config.http.cache.ignore_authentication", FLAG, Reload, Global, Honoured;
 /// 1 ignores `max-age` of requests.

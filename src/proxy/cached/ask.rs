@@ -2,7 +2,7 @@
 
 use super::job::{Conditions, FillHead, Job, Stale};
 use super::lead::{self, Fetched, Filling};
-use super::lookup::Found;
+use super::lookup::{Found, is_acceptable};
 use super::plan::Plan;
 use super::{Cached, Copy, Step, pump};
 use crate::cache::BodyReader;
@@ -392,6 +392,7 @@ impl Cached<'_> {
         let rule = policy.normalize_accept_encoding;
         let selected = marker::selected(&head.fields, &self.routed.head.headers, rule);
         selected == head.selected
+            && is_acceptable(self.routed, &head.head)
             && reuse::judge(&head.head.facts(), &self.asked, policy, now).serves()
     }
 

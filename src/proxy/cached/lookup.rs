@@ -2,6 +2,7 @@
 
 use crate::cache::{BodyReader, Cache, CacheKey, CopyRef, Hit, Miss, ObjectKind, Tier};
 use crate::http::stored::StoredHead;
+use crate::http::vary::normalize_accept_encoding;
 use crate::proxy::marker::Marker;
 use crate::proxy::routed::Routed;
 
@@ -76,7 +77,7 @@ pub(super) async fn look_up(cache: &Cache, routed: &Routed, reading: Reading) ->
         Err(miss) => return nothing(miss, None),
     };
     if hit.kind == ObjectKind::Object {
-        let held = held(hit, None);
+        let held = held(hit, routed, None);
         return Found { held, marker: None };
     }
     let Some(marker) = Marker::parse(&hit.meta) else {
@@ -86,7 +87,7 @@ pub(super) async fn look_up(cache: &Cache, routed: &Routed, reading: Reading) ->
     let key = marker.alternate(&routed.key, &routed.head.headers, rule);
     match read(cache, &key, reading).await {
         Ok(hit) => Found {
-            held: held(hit, Some(key)),
+            held: held(hit, routed, Some(key)),
             marker: Some(marker),
         },
         Err(miss) => nothing(miss, Some(marker)),
@@ -108,11 +109,23 @@ async fn read(cache: &Cache, key: &CacheKey, reading: Reading) -> Result<Hit, Mi
     }
 }
 
+/// Whether the response is one for the request by what both say of content
+/// negotiation, where the records ask for that.
+pub(super) fn is_acceptable(routed: &Routed, head: &StoredHead) -> bool {
+    let policy = &routed.policy;
+    if policy.negotiation.is_off() {
+        return true;
+    }
+    let mut request = routed.head.headers.clone();
+    normalize_accept_encoding(&mut request, policy.normalize_accept_encoding);
+    policy.negotiation.accepts(&request, &head.header_map())
+}
+
 /// A head of another version, or a damaged one, is a miss; so is one that may
 /// be old where the origin can't be asked whether it is.
-fn held(hit: Hit, alternate: Option<CacheKey>) -> Result<Held, Miss> {
+fn held(hit: Hit, routed: &Routed, alternate: Option<CacheKey>) -> Result<Held, Miss> {
     let head = StoredHead::parse(hit.meta).map_err(|_| Miss::ReadError)?;
-    if hit.suspect && !head.has_validator() {
+    if hit.suspect && !head.has_validator() || !is_acceptable(routed, &head) {
         return Err(Miss::Absent);
     }
     Ok(Held {

@@ -13,6 +13,8 @@ const POST: &str = "POST /x\r\nContent-Length: 0";
 const OWN_VIA: &str = "GET /x\r\nVia: 1.1 x[0123-test] (x)";
 const ENCODINGS: &str = "GET /x\r\nAccept-Encoding: br, gzip";
 const CLIENT_IP: &str = "GET /x\r\nClient-ip: 192.0.2.1";
+const ACCEPTS_HTML: &str = "GET /x\r\nAccept: text/html";
+const ACCEPTS_PNG: &str = "GET /x\r\nAccept: image/png";
 const LONG_FIELD: &str = "GET /x\r\nX: {long}";
 
 const PLAIN: &str = "200 OK";
@@ -24,6 +26,8 @@ const STALE: &str = "200 OK\r\nCache-Control: max-age=60\r\nAge: 100\r\nETag: \"
 const OLD: &str = "200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT";
 const SETS_COOKIE: &str = "200 OK\r\nCache-Control: max-age=60\r\nSet-Cookie: a=b";
 const NAMED: &str = "200 OK\r\nServer: origin";
+const HTML: &str = "200 OK\r\nCache-Control: max-age=60\r\nContent-Type: text/html";
+const HTML_BY_X: &str = "200 OK\r\nCache-Control: max-age=60\r\nContent-Type: text/html\r\nVary: X";
 const LONG_HEAD: &str = "200 OK\r\nX: {long}";
 const FAILURE: &str = "500 Oops\r\nCache-Control: no-store";
 
@@ -53,6 +57,17 @@ effects! {
     "http.cache.heuristic_lm_factor" = "0.0"; [GET, GET], [OLD], Seen::fetches => "1", "2";
     "http.cache.heuristic_max_lifetime" = "50"; [GET, GET], [OLD], Seen::lifetime => "86400", "50";
     "http.cache.heuristic_min_lifetime" = "70"; [GET, GET], [PLAIN], Seen::fetches => "2", "1";
+    "http.cache.ignore_accept_mismatch" = "0"; [ACCEPTS_HTML, ACCEPTS_PNG], [HTML], Seen::fetches => "1", "2";
+    "http.cache.ignore_accept_mismatch" = "2"; [ACCEPTS_HTML, ACCEPTS_PNG], [HTML_BY_X], Seen::fetches => "1", "2";
+    "http.cache.ignore_accept_mismatch" = "0"; [ACCEPTS_HTML, ACCEPTS_HTML], [HTML], Seen::fetches => "1", "1";
+    "http.cache.ignore_accept_charset_mismatch" = "0";
+        ["GET /x\r\nAccept-Charset: koi8-r", "GET /x\r\nAccept-Charset: big5"],
+        ["200 OK\r\nCache-Control: max-age=60\r\nContent-Type: text/html; charset=koi8-r"], Seen::fetches => "1", "2";
+    "http.cache.ignore_accept_encoding_mismatch" = "0"; ["GET /x\r\nAccept-Encoding: gzip", GET],
+        ["200 OK\r\nCache-Control: max-age=60\r\nContent-Encoding: gzip"], Seen::fetches => "1", "2";
+    "http.cache.ignore_accept_language_mismatch" = "0";
+        ["GET /x\r\nAccept-Language: de", "GET /x\r\nAccept-Language: fr"],
+        ["200 OK\r\nCache-Control: max-age=60\r\nContent-Language: de"], Seen::fetches => "1", "2";
     "http.cache.ignore_authentication" = "1"; [CREDENTIALS, CREDENTIALS], [FRESH], Seen::fetches => "2", "1";
     "http.cache.ignore_client_cc_max_age" = "0"; [GET, MAX_AGE_0], [AGED], Seen::fetches => "1", "2";
     "http.cache.ignore_client_no_cache" = "0"; [GET, NO_CACHE], [FRESH], Seen::fetches => "1", "2";
