@@ -59,8 +59,8 @@ http_cache_ignore_server_no_cache: int = 0, "proxy.config.http.cache.ignore_serv
 http_cache_ims_on_client_no_cache: int = 1, "proxy.config.http.cache.ims_on_client_no_cache", FLAG, Reload, Rule, Honoured;
 /// How many times `open_read_retry_time` a request waits for the head of what another one fetches, before it asks the origin itself; -1 waits as long as that one.
 http_cache_max_open_read_retries: int = -1, "proxy.config.http.cache.max_open_read_retries", between(-1, 1_000_000), Reload, Global, Honoured;
-/// Attempts to become the writer of an object; in Strata the first one tells whether another request is.
-http_cache_max_open_write_retries: int = 1, "proxy.config.http.cache.max_open_write_retries", between(0, 1_000_000), Reload, Rule, Ignored;
+/// How many times `open_read_retry_time` a request that may not follow another one's fetch waits for its end, before it asks the origin itself or is answered 502 (`open_write_fail_action` 0 to 4).
+http_cache_max_open_write_retries: int = 1, "proxy.config.http.cache.max_open_write_retries", between(0, 1_000_000), Reload, Rule, Honoured;
 /// Seconds after its expiry up to which a response may be served while the origin fails.
 http_cache_max_stale_age: int = 86_400, "proxy.config.http.cache.max_stale_age", at_least(0), Reload, Rule, Honoured;
 /// Milliseconds of one such time.

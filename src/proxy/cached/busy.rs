@@ -29,7 +29,12 @@ impl Cached<'_> {
             .snapshot
             .records
             .http_cache_open_write_fail_action;
-        match decide::when_busy(action, self.has_meanwhile(&asking)) {
+        let busy = decide::when_busy(action, self.has_meanwhile(&asking));
+        let waits = matches!(busy, WhenBusy::Ask | WhenBusy::Refuse);
+        if waits && self.ends_in_time(&reader).await {
+            return Step::Again;
+        }
+        match busy {
             WhenBusy::Follow => self.follow(reader, asking, reply).await,
             WhenBusy::Ask => Step::Pass(asking.plan.passing()),
             WhenBusy::ServeStale => self.serve_meanwhile(asking, reply).await,
@@ -40,6 +45,21 @@ impl Cached<'_> {
                 Step::Ended(account.failed(reply, answer.outcome(), answer, detail))
             }
         }
+    }
+
+    /// Whether the other's fetch is over before this one would have to go its
+    /// own way (`http.cache.max_open_write_retries` times
+    /// `open_read_retry_time`, once a request).
+    async fn ends_in_time(&mut self, reader: &FillReader<FillHead>) -> bool {
+        let records = &self.routed.snapshot.records;
+        let retries = count(records.http_cache_max_open_write_retries);
+        let millis = retries.saturating_mul(count(records.http_cache_open_read_retry_time));
+        if std::mem::replace(&mut self.has_waited, true) || millis == 0 {
+            return false;
+        }
+        let end = reader.until(|is_over| is_over.then_some(()));
+        let ended = tokio::time::timeout(Duration::from_millis(millis), end);
+        ended.await.is_ok()
     }
 
     fn has_meanwhile(&self, asking: &Asking) -> Meanwhile {

@@ -76,6 +76,7 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
         cache,
         asked: asked(routed),
         validated: false,
+        has_waited: false,
         has_read: false,
         ended: 0,
         overtaken: 0,
@@ -161,6 +162,8 @@ struct Cached<'a> {
     /// Another request's validation came while this one waited, so what is held
     /// now is good for this one too.
     validated: bool,
+    /// It has waited for another request to end its fetch.
+    has_waited: bool,
     /// A read of this request's was counted; further ones are not.
     has_read: bool,
     /// Fills that had ended when the cache was looked up.

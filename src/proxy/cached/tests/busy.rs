@@ -73,6 +73,7 @@ async fn who_comes_behind_another_does_what_open_write_fail_action_says() {
         for (action, held, status, body) in rows {
             let records = Records {
                 http_cache_open_write_fail_action: action,
+                http_cache_max_open_write_retries: 0,
                 ..Records::default()
             };
             let fetches = if body == "own" { 2 } else { 1 };
@@ -82,6 +83,28 @@ async fn who_comes_behind_another_does_what_open_write_fail_action_says() {
                 expected,
                 "{action} {held:?}"
             );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_may_not_follow_waits_for_the_other_s_end_as_long_as_the_records_say() {
+    local(async {
+        for (action, retries, status, body) in [
+            (0, 0, 200, "own"),
+            (0, 10_000, 200, "first"),
+            (1, 0, 502, ""),
+            (1, 10_000, 200, "first"),
+            (4, 10_000, 200, "first"),
+        ] {
+            let records = Records {
+                http_cache_open_write_fail_action: action,
+                http_cache_max_open_write_retries: retries,
+                ..Records::default()
+            };
+            let (got, text, _) = Box::pin(second(records, None)).await;
+            assert_eq!((got, text.as_str()), (status, body), "{action} {retries}");
         }
     })
     .await;
