@@ -261,7 +261,7 @@ derived! {
     /// Bytes received from origins.
     "proxy.node.http.origin_server_total_response_bytes", Counter,
         |s| Value::Int(total(&kept(s), ORIGIN_RESPONSE));
-    /// Requests sent to origins.
+    /// Requests made for origins, also where none could be reached.
     "proxy.node.http.origin_server_total_transactions_count", Counter,
         |s| Value::Int(s.sum(Metric::OutgoingRequests));
     /// Bytes a second sent to clients in the last 10 seconds.

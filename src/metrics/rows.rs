@@ -316,7 +316,7 @@ metrics! {
     OriginResponseBodyBytes = "proxy.process.http.origin_server_response_document_total_size", Counter;
     /// Bytes of response heads received from origins.
     OriginResponseHeadBytes = "proxy.process.http.origin_server_response_header_total_size", Counter;
-    /// Requests sent to origins.
+    /// Requests made for origins, also where none could be reached.
     OutgoingRequests = "proxy.process.http.outgoing_requests", Counter;
     /// Fragments of objects held in part that came from an origin.
     PartsFetched = "proxy.process.http.parts_fetched", Counter;
@@ -360,7 +360,7 @@ metrics! {
     TotalTransactionsTime = "proxy.process.http.total_transactions_time", Counter;
     /// TRACE requests from clients.
     TraceRequests = "proxy.process.http.trace_requests", Counter;
-    /// Transactions broken off by either side in the middle of a message.
+    /// Transactions whose client went away, or stalled, before their end.
     TransactionErrorsAborts = "proxy.process.http.transaction_counts.errors.aborts", Counter;
     /// Transactions that ended without an origin connection.
     TransactionErrorsConnectFailed = "proxy.process.http.transaction_counts.errors.connect_failed", Counter;

@@ -12,6 +12,7 @@ use crate::http::upgrade::Offer;
 use crate::metrics::Metric;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
 use std::cell::Cell;
 use std::net::IpAddr;
 use tokio::sync::mpsc;
@@ -132,10 +133,12 @@ impl Exchange<'_> {
     fn message(&self, request: OriginRequest) -> Result<Request<RequestBody>, OriginError> {
         let mut headers = request.headers;
         frame(&mut headers, request.body.framing());
-        self.pool
-            .state
-            .cells
-            .add(Metric::OriginRequestHeadBytes, head_bytes(&headers));
+        if let Some(offer) = &request.upgrade {
+            ask_to_switch(&mut headers, offer);
+        }
+        let bytes = request_bytes(&request.method, &request.upstream, &headers);
+        let cells = &self.pool.state.cells;
+        cells.add(Metric::OriginRequestHeadBytes, bytes);
         let mut message = Request::builder()
             .method(request.method)
             .uri(request.upstream.path_and_query)
@@ -144,9 +147,6 @@ impl Exchange<'_> {
         *message.headers_mut() = headers;
         if let Some(to) = request.interim {
             pass_interim(&mut message, to);
-        }
-        if let Some(offer) = &request.upgrade {
-            ask_to_switch(message.headers_mut(), offer);
         }
         Ok(message)
     }
@@ -161,10 +161,11 @@ impl Exchange<'_> {
         let switch = hyper::upgrade::on(&mut response);
         let (head, incoming) = response.into_parts();
         self.count(Metric::IncomingResponses);
-        let bytes = head_bytes(&head.headers);
+        let reason = head.extensions.get::<ReasonPhrase>();
+        let bytes = response_bytes(head.status, reason, &head.headers);
         let cells = &self.pool.state.cells;
         cells.add(Metric::OriginResponseHeadBytes, bytes);
-        self.judge_size(bytes)?;
+        self.judge_size(field_bytes(&head.headers))?;
         asked.judge_status(head.status, &head.headers)?;
         let framing = response_framing(&asked.method, head.status, head.version, &head.headers)
             .map_err(|error| OriginError::Malformed(error.to_string()))?;
@@ -298,11 +299,35 @@ fn pass_interim(message: &mut Request<RequestBody>, to: mpsc::Sender<Interim>) {
     });
 }
 
+/// Bytes of a request's head on the wire: request line, fields, empty line
+/// (RFC 9112 2.1).
+pub(super) fn request_bytes(method: &Method, upstream: &Upstream, headers: &HeaderMap) -> u64 {
+    let line = "  HTTP/1.1\r\n\r\n".len();
+    let line = line + method.as_str().len() + upstream.path_and_query.len();
+    count(line) + field_bytes(headers)
+}
+
+/// As [`request_bytes`], of a response; `reason` where it is not the usual one
+/// of its status.
+pub(super) fn response_bytes(
+    status: StatusCode,
+    reason: Option<&ReasonPhrase>,
+    headers: &HeaderMap,
+) -> u64 {
+    let usual = || status.canonical_reason().unwrap_or("").len();
+    let reason = reason.map_or_else(usual, |reason| reason.as_bytes().len());
+    count("HTTP/1.1 200 \r\n\r\n".len() + reason) + field_bytes(headers)
+}
+
 /// Bytes that the field lines take.
-pub(super) fn head_bytes(headers: &HeaderMap) -> u64 {
+fn field_bytes(headers: &HeaderMap) -> u64 {
     let line = |(name, value): (&header::HeaderName, &header::HeaderValue)| {
         name.as_str().len() + value.len() + 4
     };
-    let bytes: usize = headers.iter().map(line).sum();
+    count(headers.iter().map(line).sum())
+}
+
+/// Bytes as the counters have them.
+fn count(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

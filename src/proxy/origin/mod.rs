@@ -28,7 +28,7 @@ use super::resolve::{NameSources, Resolver};
 use crate::base::clock::Clock;
 use crate::metrics::{Cells, Metric};
 use connect::Dial;
-use exchange::{Exchange, head_bytes};
+use exchange::{Exchange, request_bytes, response_bytes};
 use pool::{PoolState, ServerKey};
 use response::Limits;
 use std::cell::RefCell;
@@ -157,10 +157,11 @@ impl OriginPool {
     /// The generator's answer, counted as any origin's.
     async fn generate(&self, request: &OriginRequest) -> OriginResponse {
         let cells = &self.state.cells;
-        cells.add(Metric::OriginRequestHeadBytes, head_bytes(&request.headers));
+        let asked = request_bytes(&request.method, &request.upstream, &request.headers);
+        cells.add(Metric::OriginRequestHeadBytes, asked);
         let response = generator::answer(request, self.state.clock.wall(), cells).await;
         cells.add(Metric::IncomingResponses, 1);
-        let bytes = head_bytes(&response.headers);
+        let bytes = response_bytes(response.status, None, &response.headers);
         cells.add(Metric::OriginResponseHeadBytes, bytes);
         if let OriginBody::Whole(body) = &response.body {
             let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
