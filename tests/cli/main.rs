@@ -16,6 +16,7 @@ mod storage;
 mod support;
 mod survey;
 mod tiers;
+mod tsar;
 mod volumes;
 
 #[path = "../support/process.rs"]

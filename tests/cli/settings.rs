@@ -254,16 +254,6 @@ fn a_record_of_type_float_is_printed_with_six_places_as_in_ats() {
 }
 
 #[test]
-fn every_name_that_tsar_reads_has_a_value() {
-    let config = Config::new("");
-    let _server = config.start();
-    for name in TSAR {
-        let value = config.line(&["-r", name]).ok();
-        assert!(value.trim().parse::<f64>().is_ok(), "{name}: {value}");
-    }
-}
-
-#[test]
 fn counters_are_zeroed_one_by_one_and_together() {
     let config = Config::new("");
     let _server = config.start();
@@ -363,50 +353,3 @@ fn what_can_not_be_printed_leaves_every_program_its_exit_code() {
     assert_eq!(ran.code(), 1);
     assert!(ran.err().contains("standard output"), "{}", ran.err());
 }
-
-/// What the modules of tsar ask for, by `mod_ts_*.c`.
-const TSAR: &[&str] = &[
-    "proxy.node.bandwidth_hit_ratio_avg_10s",
-    "proxy.node.cache_hit_mem_ratio_avg_10s",
-    "proxy.node.cache_hit_ratio_avg_10s",
-    "proxy.node.http.origin_server_total_response_bytes",
-    "proxy.node.http.user_agent_total_response_bytes",
-    "proxy.node.http.user_agents_total_transactions_count",
-    "proxy.process.cache.bytes_used",
-    "proxy.process.cache.direntries.used",
-    "proxy.process.cache.ram.read.success",
-    "proxy.process.cache.ram_cache.bytes_used",
-    "proxy.process.cache.read.success",
-    "proxy.process.cache.ssd.read.success",
-    "proxy.process.http.200_responses",
-    "proxy.process.http.206_responses",
-    "proxy.process.http.301_responses",
-    "proxy.process.http.302_responses",
-    "proxy.process.http.304_responses",
-    "proxy.process.http.400_responses",
-    "proxy.process.http.403_responses",
-    "proxy.process.http.404_responses",
-    "proxy.process.http.500_responses",
-    "proxy.process.http.502_responses",
-    "proxy.process.http.503_responses",
-    "proxy.process.http.504_responses",
-    "proxy.process.http.current_active_client_connections",
-    "proxy.process.http.current_cache_connections",
-    "proxy.process.http.current_client_connections",
-    "proxy.process.http.current_client_transactions",
-    "proxy.process.http.current_server_connections",
-    "proxy.process.http.current_server_transactions",
-    "proxy.process.http.incoming_requests",
-    "proxy.process.http.missing_host_hdr",
-    "proxy.process.http.outgoing_requests",
-    "proxy.process.http.total_client_connections",
-    "proxy.process.http.total_server_connections",
-    "proxy.process.http.total_transactions_time",
-    "proxy.process.http.transaction_counts.errors.aborts",
-    "proxy.process.http.transaction_counts.errors.connect_failed",
-    "proxy.process.http.transaction_counts.errors.early_hangups",
-    "proxy.process.http.transaction_counts.errors.empty_hangups",
-    "proxy.process.http.transaction_counts.errors.other",
-    "proxy.process.http.transaction_counts.errors.pre_accept_hangups",
-    "proxy.process.net.connections_currently_open",
-];
