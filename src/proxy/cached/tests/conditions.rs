@@ -127,3 +127,46 @@ async fn a_range_of_something_stale_is_cut_from_what_the_origin_confirms_or_send
     })
     .await;
 }
+
+/// reported.md: the whole as 200, 200 with five bytes, or 206 of an error.
+#[tokio::test]
+async fn a_range_of_something_stale_is_a_part_or_the_error_however_the_original_came() {
+    local(async {
+        const CHUNKED: &str = "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n";
+        let error = |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nno");
+        for framing in ["Content-Length: 10\r\n\r\n0123456789", CHUNKED] {
+            for (directive, answer, status, body) in [
+                (
+                    "max-age=60",
+                    "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(),
+                    206,
+                    "56789",
+                ),
+                ("max-age=60", ok(TAGGED, "abcdefghij"), 206, "fghij"),
+                ("max-age=60", error("404 Not Found"), 404, "no"),
+                ("max-age=60", error("500 Oops"), 206, "56789"),
+                ("max-age=60, must-revalidate", error("500 Oops"), 500, "no"),
+            ] {
+                let first = format!(
+                    "HTTP/1.1 200 OK\r\nCache-Control: {directive}\r\nETag: \"v1\"\r\n{framing}"
+                );
+                let told = answer.clone();
+                let script = move |_: &str, nth| {
+                    if nth == 0 {
+                        first.clone()
+                    } else {
+                        told.clone()
+                    }
+                };
+                let (proxy, _) = proxy(script).await;
+                proxy.get("/a", "").await;
+                proxy.world.advance(100);
+                let part = proxy.get("/a", "Range: bytes=5-9\r\n").await;
+                assert_eq!((part.status, part.text()), (status, body), "{answer}");
+                let is_part = part.field("content-range") == "bytes 5-9/10";
+                assert_eq!(is_part, status == 206, "{answer}");
+            }
+        }
+    })
+    .await;
+}

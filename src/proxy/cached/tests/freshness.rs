@@ -185,6 +185,28 @@ async fn a_new_error_replaces_an_old_stored_error() {
     .await;
 }
 
+/// reported.md: positive objects are not replaced by negative ones that they
+/// may stand in for.
+#[tokio::test]
+async fn an_error_does_not_take_the_place_of_what_may_stand_in_for_it() {
+    local(async {
+        let error = "HTTP/1.1 503 No\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nno";
+        let (proxy, origin) = proxy(move |_, nth| match nth {
+            0 => ok("Cache-Control: max-age=10\r\n", "held"),
+            1 | 2 => error.to_owned(),
+            _ => ok("Cache-Control: max-age=10\r\n", "new"),
+        })
+        .await;
+        proxy.get("/a", "").await;
+        proxy.world.advance(20);
+        for text in ["held", "held", "new", "new"] {
+            assert_eq!(proxy.get("/a", "").await.text(), text);
+        }
+        assert_eq!(origin.count(), 4);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn stale_while_revalidate_serves_at_once_and_asks_once() {
     local(async {

@@ -243,3 +243,68 @@ async fn a_304_to_authorization_needs_leave_to_be_shared_as_a_new_response_does(
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_counts_among_lifetimes_and_targeted_fields_decides_of_storing() {
+    local(async {
+        for (fields, seconds, fetches) in [
+            ("Cache-Control: max-age=0, s-maxage=15", 14, 1),
+            ("Cache-Control: max-age=0, s-maxage=15", 16, 2),
+            (
+                "Cache-Control: max-age=60\r\nCDN-Cache-Control: no-store",
+                1,
+                2,
+            ),
+            (
+                "Cache-Control: no-store\r\nCDN-Cache-Control: max-age=60",
+                1,
+                1,
+            ),
+            (
+                "Cache-Control: max-age=60\r\nCDN-Cache-Control: max-age=0;;(",
+                1,
+                1,
+            ),
+            (
+                "Cache-Control: no-store\r\nCDN-Cache-Control: max-age=60;;(",
+                1,
+                2,
+            ),
+        ] {
+            let lines = format!("{fields}\r\n");
+            let (proxy, origin) = proxy(move |_, _| ok(&lines, "x")).await;
+            proxy.get("/a", "").await;
+            proxy.world.advance(seconds);
+            proxy.get("/a", "").await;
+            assert_eq!(origin.count(), fetches, "{fields} after {seconds}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_head_of_what_came_in_chunks_has_the_length_of_its_get() {
+    local(async {
+        let chunked =
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let (proxy, origin) = proxy(move |head, _| {
+            let is_head = head.starts_with("HEAD");
+            format!(
+                "{chunked}{}",
+                if is_head {
+                    ""
+                } else {
+                    "4\r\nfour\r\n0\r\n\r\n"
+                }
+            )
+        })
+        .await;
+        let cold = proxy.ask("HEAD", "/a", "").await;
+        assert_eq!((cold.status, cold.field("content-length")), (200, ""));
+        assert_eq!(proxy.get("/a", "").await.text(), "four");
+        let hit = proxy.ask("HEAD", "/a", "").await;
+        assert_eq!((hit.status, hit.field("content-length")), (200, "4"));
+        assert_eq!(origin.count(), 2);
+    })
+    .await;
+}
