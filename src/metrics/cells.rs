@@ -194,7 +194,7 @@ mod tests {
                     cells.together(|cells| {
                         cells.add(Metric::IncomingRequests, 1);
                         (0..100).for_each(|_| std::hint::spin_loop());
-                        cells.add(Metric::CompletedRequests, 1);
+                        cells.add(Metric::OutcomeHitRam, 1);
                     });
                 }
                 done.store(true, Ordering::SeqCst);
@@ -202,11 +202,11 @@ mod tests {
             while !done.load(Ordering::SeqCst) {
                 let sums = registry.raw_sums();
                 let of = |metric: Metric| sums[metric.index()];
-                let both = [Metric::IncomingRequests, Metric::CompletedRequests].map(of);
+                let both = [Metric::IncomingRequests, Metric::OutcomeHitRam].map(of);
                 assert_eq!(both[0], both[1]);
             }
         });
-        assert_eq!(registry.get(Metric::CompletedRequests), 500);
+        assert_eq!(registry.get(Metric::OutcomeHitRam), 500);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! of the tiers.
 
 use super::collect::{Scrape, Value};
-use super::rows::Metric;
+use super::rows::{METRICS, Metric};
 use super::table::MetricKind;
 
 /// A metric that no thread counts.
@@ -68,6 +68,15 @@ fn total(read: Read<'_>, metrics: &[Metric]) -> u64 {
     metrics
         .iter()
         .fold(0, |sum, metric| sum.wrapping_add(read(*metric)))
+}
+
+/// Requests whose transaction has ended: each in one outcome, so that the sum
+/// has no counter of its own that could differ.
+fn completed(read: Read<'_>) -> u64 {
+    let rows = METRICS.iter().map(|row| row.name);
+    let outcomes = rows.filter(|name| name.starts_with("strata.outcome."));
+    let metrics = outcomes.filter_map(Metric::by_name);
+    metrics.fold(0, |sum, metric| sum.wrapping_add(read(metric)))
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -278,13 +287,13 @@ derived! {
         |s| Value::Int(total(&kept(s), CLIENT_RESPONSE));
     /// Transactions a second that ended in the last 10 seconds.
     "proxy.node.http.user_agent_xacts_per_second", Gauge,
-        |s| Value::Float(per_second(s, s.delta(Metric::CompletedRequests)));
+        |s| Value::Float(per_second(s, completed(&recent(s))));
     /// Client transactions that have ended.
     "proxy.node.http.user_agents_total_documents_served", Counter,
-        |s| Value::Int(s.sum(Metric::CompletedRequests));
+        |s| Value::Int(completed(&kept(s)));
     /// Client transactions that have ended; tsar divides total_transactions_time by it.
     "proxy.node.http.user_agents_total_transactions_count", Counter,
-        |s| Value::Int(s.sum(Metric::CompletedRequests));
+        |s| Value::Int(completed(&kept(s)));
     /// Bytes received from clients and sent to them.
     "proxy.node.user_agent_total_bytes", Counter,
         |s| Value::Int(total(&kept(s), CLIENT_REQUEST) + total(&kept(s), CLIENT_RESPONSE));
@@ -294,6 +303,9 @@ derived! {
     /// Whole percent of the stripes' bytes that hold written data.
     "proxy.process.cache.percent_full", Gauge,
         |s| int_pct(ratio(s.sum(Metric::CacheBytesUsed), s.sum(Metric::CacheBytesTotal)));
+    /// Requests whose transaction has ended: the sum of the outcomes.
+    "proxy.process.http.completed_requests", Counter,
+        |s| Value::Int(completed(&kept(s)));
     /// Percent of the successful cache reads of the last 10 seconds that the RAM cache
     /// answered; 0 when none.
     "ramhit", Gauge,

@@ -264,8 +264,6 @@ metrics! {
     CacheWriteErrors = "proxy.process.http.cache_write_errors", Counter;
     /// Responses given to the cache to be stored.
     CacheWrites = "proxy.process.http.cache_writes", Counter;
-    /// Requests whose transaction has ended.
-    CompletedRequests = "proxy.process.http.completed_requests", Counter;
     /// CONNECT requests from clients.
     ConnectRequests = "proxy.process.http.connect_requests", Counter;
     /// Client connections with a request in work.
