@@ -96,7 +96,10 @@ impl Cache {
         if !suspect && let Some(chunks) = &stored.chunks {
             self.admit_read(&stored, chunks);
         }
-        self.renew_old(&stored, position);
+        if !suspect {
+            // A newer place would take what is in doubt for sure.
+            self.renew_old(&stored, position);
+        }
         Ok(self.hit(stored, stripe, (suspect, has_gaps)))
     }
 

@@ -62,12 +62,13 @@ impl Cache {
         Ok(object_id)
     }
 
-    /// Appends the head of an object again, if it is that version's yet: more
-    /// of its fragments have come.
+    /// Appends the head of an object again, if it is that version's yet and not
+    /// in doubt: more of its fragments have come.
     pub async fn renew(&self, parts: &Parts) {
         let key = &parts.stored.key;
         let hit = self.read_again(key).await;
-        if let Some(hit) = hit.ok().filter(|hit| is_version(hit, parts.id())) {
+        let is_sure = |hit: &Hit| !hit.suspect && is_version(hit, parts.id());
+        if let Some(hit) = hit.ok().filter(is_sure) {
             self.renew_copy(&hit.copy.0);
         }
     }

@@ -145,6 +145,28 @@ async fn parts_come_in_any_order_and_make_the_whole_over_a_kill_too() {
 }
 
 #[tokio::test]
+async fn parts_in_doubt_stay_so_however_far_the_cursor_is() {
+    let mut machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let len = 2 * FRAGMENT;
+    let parts = running.begin(1, len).await;
+    parts.store(0, &piece(1, len, 0)).unwrap();
+    running.pour(COLD, 20).await;
+    running.cache.shutdown().await;
+    drop(parts);
+    running.kill();
+    let disks = std::mem::take(&mut machine.disks);
+    machine.start().await.kill();
+    machine.disks = disks;
+    let running = machine.start().await;
+    for _ in 0..2 {
+        let hit = running.cache.read(&key(1)).await.unwrap();
+        assert!(hit.suspect);
+        running.cache.renew(&hit.parts().unwrap()).await;
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_added_to_parts_that_were_purged_or_replaced() {
     let machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
