@@ -161,7 +161,7 @@ impl Cache {
     pub fn writer(self: &Arc<Self>, object: NewObject) -> Result<ObjectWriter, NotStored> {
         self.check_new(&object)
             .and_then(|()| self.check_log(&object))
-            .inspect_err(|no| self.count_write(&object.key, Err(*no)))?;
+            .inspect_err(|no| self.refuse(&object, *no))?;
         self.counters.add(Metric::CacheWriteActive, 1);
         Ok(ObjectWriter::new(Arc::clone(self), object))
     }

@@ -92,7 +92,8 @@ impl ObjectWriter {
     /// wait for meanwhile.
     ///
     /// # Errors
-    /// The store is lost then: `Backlog`, `TooLarge`, `WrongLength`,
+    /// The store is lost then, and what it was to replace is gone, as by
+    /// [`ObjectWriter::commit`]: `Backlog`, `TooLarge`, `WrongLength`,
     /// `NotReady`, and `Aborted` on every later call.
     pub fn push(&mut self, bytes: &Bytes) -> Result<(), NotStored> {
         if self.failed {
@@ -105,7 +106,8 @@ impl ObjectWriter {
         pushed
     }
 
-    /// Gives the store up, for want of room: it counts as refused.
+    /// Gives the store up, for want of room: it counts as refused, and what it was
+    /// to replace is gone.
     pub fn give_up(mut self) {
         if !self.failed {
             self.fail(NotStored::Backlog);
@@ -209,7 +211,7 @@ impl ObjectWriter {
 
     fn fail(&mut self, no: NotStored) {
         self.failed = true;
-        self.cache.count_write(&self.object.key, Err(no));
+        self.cache.refuse(&self.object, no);
     }
 
     /// Bytes of the last piece, and what tells it from the head.

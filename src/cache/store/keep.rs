@@ -6,7 +6,7 @@ use crate::base::planted::{Planted, is_planted};
 use crate::cache::CacheKey;
 use crate::cache::format::fragment::FragmentKind;
 use crate::cache::invalidation::Subject;
-use crate::cache::object::{CopyRef, Fragments, Home, NewObject, NotStored, Stored};
+use crate::cache::object::{CopyRef, Fragments, Home, NewObject, NotStored, ObjectKind, Stored};
 use crate::cache::ram::Admission;
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::{SpanTier, WriteCause};
@@ -69,6 +69,29 @@ impl Cache {
             return Err(NotStored::TooLarge);
         }
         Ok(())
+    }
+
+    /// Counts a store that failed before its end. What it was to replace is not
+    /// what the origin says any more, and goes, unless the store itself is at
+    /// fault. A marker stays: it leads to all the other alternates.
+    pub(in crate::cache) fn refuse(&self, object: &NewObject, no: NotStored) {
+        self.count_write(&object.key, Err(no));
+        let replaces = matches!(
+            no,
+            NotStored::Backlog | NotStored::TooLarge | NotStored::MetaTooLong | NotStored::NotReady
+        );
+        if replaces && object.kind == ObjectKind::Object {
+            self.drop_copies(&object.key);
+        }
+    }
+
+    fn drop_copies(&self, key: &CacheKey) {
+        let hash = key.hash();
+        let _slot = self.slots.lock(hash);
+        self.deferred.remove(hash);
+        self.ram.remove(hash);
+        let claimants = self.volume.claimants(key);
+        claimants.iter().for_each(|stripe| drop(stripe.free(hash)));
     }
 
     /// Makes a complete object the newest one under its key.

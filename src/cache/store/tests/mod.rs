@@ -101,6 +101,46 @@ async fn a_stored_object_is_a_ram_hit_counted_once() {
 }
 
 #[tokio::test]
+async fn what_a_refused_store_was_to_replace_is_gone_but_for_a_marker() {
+    let bench = plain();
+    for n in 1..4 {
+        store(&bench.cache, &key(n), b"old").unwrap();
+    }
+    let marker = NewObject {
+        kind: ObjectKind::Marker,
+        ..object(&key(4), bench.cache.epoch())
+    };
+    bench
+        .cache
+        .writer(marker.clone())
+        .unwrap()
+        .commit()
+        .unwrap();
+    let mut live = **bench.cache.live.load();
+    live.max_doc_size = 5;
+    bench.cache.configure(live);
+    let refused = store(&bench.cache, &key(1), b"too long");
+    assert_eq!(refused, Err(NotStored::TooLarge));
+    let announced = NewObject {
+        body_len: Some(6),
+        ..object(&key(2), bench.cache.epoch())
+    };
+    let refused = bench.cache.writer(announced).unwrap_err();
+    assert_eq!(refused, NotStored::TooLarge);
+    bench.cache.writer(object(&key(3), 0)).unwrap().give_up();
+    for n in 1..4 {
+        assert_eq!(bench.cache.read(&key(n)).await.unwrap_err(), Miss::Absent);
+    }
+    let long = NewObject {
+        meta: Bytes::from(vec![0; 300 << 10]),
+        ..marker
+    };
+    let refused = bench.cache.writer(long).unwrap_err();
+    assert_eq!(refused, NotStored::MetaTooLong);
+    assert!(bench.cache.read(&key(4)).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_marker_is_found_and_counted_nowhere() {
     let bench = plain();
     let marker = NewObject {
