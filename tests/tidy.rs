@@ -69,7 +69,6 @@ const TABLES: &[&str] = &["src/metrics/rows.rs"];
 /// Public functions without a caller in src, and who calls them instead.
 const CALLED_FROM_OUTSIDE: &[(&str, &str)] = &[
     ("edit", "tests damage a disk by it"),
-    ("has_opened", "the simulation asks what an opener knows"),
     ("in_process", "a program that runs a server inside itself"),
     ("is_complete", "tests of the decoder ask at every cut"),
     ("remembered_len", "tests bound the memory by it"),

@@ -10,4 +10,4 @@ mod state;
 
 pub(super) use layout::{LayoutRow, SETTLED, UNDATED, next_layout};
 pub(super) use rules::{Clears, Rules, Subject};
-pub(super) use state::{State, StateError};
+pub(super) use state::{Presence, State, StateError};

@@ -23,6 +23,18 @@ const RUN: &str = "run";
 const EPOCH: &str = "epoch";
 const RETIRED: &str = "retired";
 
+/// Whether a span is in use, as is remembered over restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It is in use if it is configured.
+    Here,
+    /// It is kept out of use.
+    Offline,
+    /// It is in use again, and does not say itself yet that what it holds is
+    /// in doubt: a start that finds it so has to remember.
+    Returning,
+}
+
 /// Why the state can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
@@ -30,6 +42,10 @@ pub(crate) enum StateError {
     #[error("state: {0}")]
     Sled(#[from] sled::Error),
 }
+
+/// What the tree of spans out of use says of each; 0 was never used.
+const OFFLINE: u8 = 1;
+const RETURNING: u8 = 2;
 
 /// How often a directory that sled holds locked is tried again.
 const LOCK_TRIES: u32 = 250;
@@ -212,16 +228,17 @@ impl State {
         Ok(clears)
     }
 
-    /// Remembers whether a span is kept offline.
+    /// Remembers whether a span is in use; durable on return.
     ///
     /// # Errors
     /// When it can't be made durable.
-    pub(crate) fn set_offline(&self, span: u128, offline: bool) -> Result<(), StateError> {
-        if offline {
-            self.offline.insert(span.to_le_bytes(), &[1])?;
-        } else {
-            self.offline.remove(span.to_le_bytes())?;
-        }
+    pub(crate) fn set_presence(&self, span: u128, presence: Presence) -> Result<(), StateError> {
+        let span = span.to_le_bytes();
+        match presence {
+            Presence::Here => self.offline.remove(span)?,
+            Presence::Offline => self.offline.insert(span, &[OFFLINE])?,
+            Presence::Returning => self.offline.insert(span, &[RETURNING])?,
+        };
         self.db.flush()?;
         Ok(())
     }
@@ -244,12 +261,17 @@ impl State {
         Ok(kept.map_or_else(Life::default, |bytes| Life::of_bytes(&bytes)))
     }
 
-    /// Whether a span is kept offline.
+    /// Whether a span is in use.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub(crate) fn is_offline(&self, span: u128) -> Result<bool, StateError> {
-        Ok(self.offline.contains_key(span.to_le_bytes())?)
+    pub(crate) fn presence(&self, span: u128) -> Result<Presence, StateError> {
+        let kept = self.offline.get(span.to_le_bytes())?;
+        Ok(match kept.as_deref() {
+            None => Presence::Here,
+            Some([RETURNING]) => Presence::Returning,
+            Some(_) => Presence::Offline,
+        })
     }
 }
 
@@ -342,15 +364,16 @@ mod tests {
     }
 
     #[test]
-    fn a_span_kept_offline_is_remembered() {
+    fn whether_a_span_is_in_use_is_remembered() {
         let dir = tempfile::tempdir().unwrap();
-        let state = State::open(Some(dir.path()), 0).unwrap();
-        state.set_offline(5, true).unwrap();
-        drop(state);
-        let state = State::open(Some(dir.path()), 0).unwrap();
-        assert!(state.is_offline(5).unwrap());
-        state.set_offline(5, false).unwrap();
-        assert!(!state.is_offline(5).unwrap());
+        for presence in [Presence::Offline, Presence::Returning, Presence::Here] {
+            let state = State::open(Some(dir.path()), 0).unwrap();
+            state.set_presence(5, presence).unwrap();
+            drop(state);
+            let state = State::open(Some(dir.path()), 0).unwrap();
+            assert_eq!(state.presence(5).unwrap(), presence);
+            assert_eq!(state.presence(6).unwrap(), Presence::Here);
+        }
     }
 
     #[test]

@@ -5,11 +5,11 @@ use super::names::{self, Called, SpanName};
 use super::open::{Shared, SpanEntry, cleared, live_spans, open_device, put_in_use};
 use super::share;
 use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
-use crate::cache::invalidation::StateError;
+use crate::cache::invalidation::{Presence, StateError};
 use crate::cache::options::{CacheOptions, SpanOptions};
 use crate::cache::span::{self, Intent, Judged, Span, SpanError};
 use crate::cache::tier::SpanTier;
-use crate::cache::volume::LiveSpan;
+use crate::cache::volume::{LiveSpan, LiveStripe};
 use crate::device::{Backend, choose};
 use crate::metrics::Metric;
 use std::collections::BTreeMap;
@@ -200,19 +200,30 @@ impl Cache {
     /// restarts. Its keys move to the other spans.
     ///
     /// # Errors
-    /// `Unknown`, `Unchanged`, and `State` when it is offline now but not
-    /// remembered to be.
+    /// `Unknown`, `Unchanged`, and `State` when that can't be remembered: then
+    /// it stays in use.
     pub async fn offline(&self, path: &Path) -> Result<(), SpanCommandError> {
         let live = self.span_at(path)?;
+        if !live.is_online() {
+            return Err(unchanged(path.to_owned(), "out of use"));
+        }
+        // First: what is purged while it closes may be written down no more.
+        self.remember_presence(&live, Presence::Offline)?;
         for stripe in live.stripes() {
             stripe.close().await;
         }
-        if !live.go_offline() {
-            return Err(unchanged(path.to_owned(), "out of use"));
-        }
-        let remembered = self.state.set_offline(live.uuid, true);
+        live.go_offline();
         live.retire();
         self.thread.place_anew().await;
+        Ok(())
+    }
+
+    fn remember_presence(
+        &self,
+        span: &LiveSpan,
+        presence: Presence,
+    ) -> Result<(), SpanCommandError> {
+        let remembered = self.state.set_presence(span.uuid, presence);
         remembered.map_err(|error| SpanCommandError::State(error.to_string()))
     }
 
@@ -235,7 +246,7 @@ impl Cache {
         })?;
         let state = |error: StateError| SpanCommandError::State(error.to_string());
         self.state
-            .set_offline(span.content.uuid, false)
+            .set_presence(span.content.uuid, Presence::Returning)
             .map_err(state)?;
         let shared = Shared {
             options: &self.options,
@@ -295,14 +306,33 @@ impl Cache {
     pub(super) fn retire_spans(&self) {
         let mut gone = self.volume.stripes();
         gone.retain(|stripe| !stripe.is_online());
-        for stripe in &gone {
-            if let Err(error) = self.state.set_offline(stripe.span_uuid(), true) {
-                tracing::error!(%error, "an offline span could not be remembered");
-            }
-            stripe.retire();
-        }
+        gone.retain(|stripe| self.remembers_offline(stripe));
+        gone.iter().for_each(|stripe| stripe.retire());
         if !gone.is_empty() {
             self.place_anew();
+        }
+    }
+
+    /// Whether the next start will know that the stripe's span is offline. Until
+    /// it does, nobody takes the span's place, and the next look tries again.
+    fn remembers_offline(&self, stripe: &LiveStripe) -> bool {
+        let remembered = self
+            .state
+            .set_presence(stripe.span_uuid(), Presence::Offline);
+        if let Err(error) = &remembered {
+            tracing::error!(%error, "an offline span could not be remembered");
+        }
+        remembered.is_ok()
+    }
+
+    /// Forgets of spans that returned that they did, once they say it themselves.
+    pub(super) fn note_returned(&self) {
+        for span in live_spans(&self.spans.lock()) {
+            if span.has_returned()
+                && let Err(error) = self.state.set_presence(span.uuid, Presence::Here)
+            {
+                tracing::error!(%error, "a span that returned stays suspect at the next start");
+            }
         }
     }
 

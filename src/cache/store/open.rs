@@ -13,7 +13,7 @@ use crate::base::clock::Clock;
 use crate::base::size::MIB;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::inspect::{SpanOutcome, SpanReport};
-use crate::cache::invalidation::{Clears, Rules};
+use crate::cache::invalidation::{Clears, Presence, Rules};
 use crate::cache::options::{AioMode, CacheOptions, LiveOptions, SpanOptions};
 use crate::cache::ram::RamCache;
 use crate::cache::span::{self, Intent, Span, SpanError};
@@ -113,7 +113,7 @@ pub(super) fn open_over(
     registry: &Registry,
 ) -> (Arc<Cache>, Vec<SpanReport>) {
     let state = thread::open_state(options.state_dir.as_deref(), clock.wall().as_secs());
-    let unfinished = state.unfinished_purges().unwrap_or_default();
+    let unfinished = state.unfinished_purges();
     let counters = Arc::new(Counters::new(registry, &share::numbers(&options)));
     let shared = Shared {
         options: &options,
@@ -124,7 +124,12 @@ pub(super) fn open_over(
         counters: &counters,
     };
     let (entries, reports) = open_spans(&shared, devices);
-    let clears = cleared(&state);
+    let mut clears = cleared(&state);
+    let unfinished = unfinished.unwrap_or_else(|error| {
+        tracing::error!(%error, "what was purged is not known any more: all is cleared");
+        clears.add(None, state.epoch);
+        Vec::new()
+    });
     let live = live_spans(&entries);
     let hosting = Arc::new(options.hosting.clone());
     let unsettled = layout::take_part(&state, &live, &hosting);
@@ -260,9 +265,16 @@ pub(super) fn put_in_use(
     let live = LiveSpan::new(span, options, &shared.live, now);
     let past = shared.state.life(live.uuid).unwrap_or_default();
     let live = Arc::new(live.with_past(past));
-    let offline = shared.state.is_offline(live.uuid).unwrap_or(false);
-    if offline {
-        live.go_offline();
+    let presence = presence(shared.state, &live);
+    let offline = presence == Presence::Offline;
+    let last_run = match presence {
+        Presence::Here => last_run,
+        Presence::Offline | Presence::Returning => u64::MAX,
+    };
+    match presence {
+        Presence::Here => {}
+        Presence::Offline => drop(live.go_offline()),
+        Presence::Returning => live.note_returning(),
     }
     let slots = span.content.stripes.iter();
     let stripes: Vec<Arc<LiveStripe>> = slots
@@ -276,6 +288,17 @@ pub(super) fn put_in_use(
         }
     }
     live
+}
+
+/// Whether a span is to be used: not if that can't be read any more, for it may
+/// have missed something.
+fn presence(state: &State, live: &LiveSpan) -> Presence {
+    state.presence(live.uuid).unwrap_or_else(|error| {
+        tracing::error!(%error, path = %live.options.path.display(),
+            "whether the span was offline is not known any more: it is now; \
+             `traffic_ctl storage online` takes it back");
+        Presence::Offline
+    })
 }
 
 fn seed(shared: &Shared<'_>, span: &Span, slot: &StripeSlot, last_run: u64) -> StripeSeed {

@@ -309,6 +309,7 @@ impl Work {
         cache.place_deferred();
         cache.mover.wake();
         cache.retire_spans();
+        cache.note_returned();
         cache.settle();
         cache.publish();
         self.finish(&cache);

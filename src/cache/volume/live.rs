@@ -189,6 +189,12 @@ impl LiveStripe {
         self.span.tier == SpanTier::Fast
     }
 
+    /// See [`Stripe::has_opened`]; false before it has been read.
+    pub(super) fn has_opened(&self) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| core.stripe.lock().has_opened())
+    }
+
     /// Whether its span is in use.
     pub(in crate::cache) fn is_online(&self) -> bool {
         self.span.is_online()

@@ -34,6 +34,8 @@ pub(in crate::cache) struct LiveSpan {
     offline: AtomicBool,
     /// It is offline and will be taken for suspect when it returns.
     retired: AtomicBool,
+    /// It was taken back, and its stripes are yet to say so themselves.
+    returning: AtomicBool,
     /// I/O errors: what the device said no to, or did in part only.
     errors: Tally,
     /// Fragments and pages that were flushed once and are damaged now.
@@ -75,6 +77,7 @@ impl LiveSpan {
             watch: Arc::default(),
             stripes: Mutex::default(),
             offline: AtomicBool::new(false),
+            returning: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             errors: Tally::new(live.max_disk_errors),
             damages: Tally::new(live.max_checksum_errors),
@@ -179,6 +182,19 @@ impl LiveSpan {
     /// matters no more, since nobody will trust what it holds.
     pub(in crate::cache) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
+    }
+
+    /// Notes that it was taken back into use.
+    pub(in crate::cache) fn note_returning(&self) {
+        self.returning.store(true, Ordering::Release);
+    }
+
+    /// Whether it was taken back and says by now, on the device, that what it
+    /// holds is in doubt; true once.
+    pub(in crate::cache) fn has_returned(&self) -> bool {
+        let returns = self.returning.load(Ordering::Acquire) && self.is_online();
+        let opened = || self.stripes().iter().all(|stripe| stripe.has_opened());
+        returns && opened() && self.returning.swap(false, Ordering::AcqRel)
     }
 
     /// Whether it is remembered to be offline.

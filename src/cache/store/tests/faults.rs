@@ -4,6 +4,7 @@ use super::machine::{Machine, all, path, text};
 use super::*;
 use crate::base::prng::Prng;
 use crate::cache::inspect::SpanState;
+use crate::cache::invalidation::Presence;
 use crate::cache::tier::SpanTier;
 use std::time::Duration;
 
@@ -326,7 +327,7 @@ async fn what_a_lost_span_was_to_free_counts_as_freed_only_when_the_loss_is_reme
     span.go_offline();
     // The cache's thread may be retiring it just now.
     let done = freed.is_done();
-    assert!(!done || running.cache.state.is_offline(span.uuid).unwrap());
+    assert!(!done || running.cache.state.presence(span.uuid).unwrap() == Presence::Offline);
     running.cache.retire_spans();
     assert!(freed.is_done());
     drop((stripe, freed, span));

@@ -11,6 +11,7 @@ mod long;
 mod machine;
 mod pinning;
 mod placement;
+mod returning;
 mod simulation;
 mod tags;
 mod tiers;
