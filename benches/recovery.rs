@@ -1,15 +1,21 @@
 //! A start after kill -9: what it reads and how long it takes, over synthetic
 //! directories in a sparse file, by direct I/O.
-//! `cargo bench --bench recovery [-- MILLIONS…]` prints a row for each size:
-//! 1, 10 and 100 million entries without an argument.
+//! `cargo bench --bench recovery [-- MILLIONS…]` prints rows for each size, 1,
+//! 10 and 100 million entries without an argument: the time until all rows are
+//! known, to the first hit, and until all pages are loaded; how that compares
+//! with `dd iflag=direct bs=1M` over the same copy of the directory, before and
+//! after; and the processor time of the process.
 #![expect(clippy::unwrap_used, reason = "a measurement stops at a surprise")]
 #![expect(clippy::print_stdout, reason = "the rows are what it is for")]
 
 use bytes::Bytes;
-use nix::libc::O_DIRECT;
-use std::fs::{File, OpenOptions};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use std::cell::RefCell;
+use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use strata::base::aligned::AlignedBuf;
 use strata::base::clock::{Clock, MonoTime, SystemClock};
@@ -19,8 +25,11 @@ use strata::cache::format::dir_entry::{DirEntry, EntryParts};
 use strata::cache::format::directory_page::PAGE_SLOTS;
 use strata::cache::format::fragment::FragmentKind;
 use strata::cache::stripe::{
-    Action, Geometry, NewFragment, Outcome, Recovery, RecoveryReport, RecoveryStart, RecoveryStep,
-    Stripe, StripeIdentity, StripeOptions,
+    Action, Geometry, NewFragment, Outcome, PageRead, Recovery, RecoveryReport, RecoveryStart,
+    RecoveryStep, Stripe, StripeIdentity, StripeOptions,
+};
+use strata::device::{
+    Device, OpenRequest, Pace, Wanted, open, read_blocking, read_each, write_blocking,
 };
 
 const BLOCK: u32 = 4096;
@@ -31,6 +40,8 @@ const LOAD_PERCENT: u64 = 90;
 /// Entries appended after the sync, as a part of all: the redo ring and the
 /// log tell of them.
 const TAIL_PART: u64 = 50;
+/// Reads of pages under way at a time, as the server has them.
+const READS: usize = 2;
 /// The time of the start, behind all that was written.
 const LATE: MonoTime = MonoTime::from_nanos(1 << 50);
 
@@ -57,22 +68,46 @@ fn geometry(entries: u64) -> Geometry {
     Geometry::from_parts(slots * SLOT_BYTES, pages, BLOCK).unwrap()
 }
 
-fn sparse_file(length: u64) -> File {
-    let path = format!("{}/recovery.span", env!("CARGO_TARGET_TMPDIR"));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true);
-    let file = options.custom_flags(O_DIRECT).open(&path).unwrap();
-    // Gone at the end, however that comes.
-    std::fs::remove_file(&path).unwrap();
-    file.set_len(length).unwrap();
-    file
+/// A sparse file, gone at the end.
+struct Sparse(PathBuf);
+
+impl Sparse {
+    fn new(length: u64) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recovery.span");
+        File::create(&path).unwrap().set_len(length).unwrap();
+        Self(path)
+    }
+
+    /// How long `dd` takes to read a part of it.
+    fn dd(&self, clock: &SystemClock, part: &Range<u64>) -> Duration {
+        let begin = clock.mono();
+        let output = Command::new("dd")
+            .args([
+                "bs=1M",
+                "iflag=direct,skip_bytes,count_bytes",
+                "of=/dev/null",
+            ])
+            .arg(format!("if={}", self.0.display()))
+            .arg(format!("skip={}", part.start))
+            .arg(format!("count={}", part.end - part.start))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        clock.mono().since(begin)
+    }
+}
+
+impl Drop for Sparse {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+    }
 }
 
 /// Does what the stripe wants done, until it wants nothing.
-fn drive(stripe: &mut Stripe, file: &File, now: MonoTime) {
+fn drive(stripe: &mut Stripe, device: &dyn Device, now: MonoTime) {
     while let Some(plan) = stripe.poll(now) {
-        if let Action::Write { offset, bytes } = &plan.action {
-            file.write_all_at(bytes, *offset).unwrap();
+        if let Action::Write { offset, bytes } = plan.action {
+            write_blocking(device, offset, bytes).unwrap();
         }
         stripe.complete(now, plan.id, Outcome::Done);
     }
@@ -97,25 +132,25 @@ fn insert_old(directory: &Directory, geometry: &Geometry, entries: u64) {
 
 /// Writes a stripe of `entries` that is killed after its sync and a tail.
 /// Gives the last key that is on the device.
-fn write_stripe(file: &File, geometry: Geometry, entries: u64) -> u128 {
+fn write_stripe(device: &dyn Device, geometry: Geometry, entries: u64) -> u128 {
     let options = StripeOptions {
         sync_interval: Duration::ZERO,
         ..StripeOptions::default()
     };
     let now = MonoTime::from_nanos(1 << 40);
     let mut stripe = Stripe::format(identity(1), geometry, options);
-    drive(&mut stripe, file, now);
+    drive(&mut stripe, device, now);
     insert_old(&stripe.directory(), &geometry, entries);
     stripe.sync();
     while !stripe.is_idle() {
-        drive(&mut stripe, file, now);
+        drive(&mut stripe, device, now);
     }
     for n in entries..entries + entries / TAIL_PART {
         append(&mut stripe, key(n), now);
-        drive(&mut stripe, file, now);
+        drive(&mut stripe, device, now);
     }
     stripe.flush();
-    drive(&mut stripe, file, now);
+    drive(&mut stripe, device, now);
     key(entries + entries / TAIL_PART - 1)
 }
 
@@ -143,22 +178,21 @@ struct Reads {
     log_bytes: u64,
 }
 
-/// A file whose reads are counted.
+/// A device whose reads are counted.
 struct Counted<'a> {
-    file: &'a File,
+    device: &'a dyn Device,
     log: Range<u64>,
     reads: Reads,
 }
 
 impl Counted<'_> {
-    fn read(&mut self, offset: u64, length: u64) -> AlignedBuf {
+    fn count(&mut self, offset: u64, length: u64) {
         self.reads.count += 1;
         self.reads.bytes += length;
         if self.log.contains(&offset) {
             self.reads.in_log += 1;
             self.reads.log_bytes += length;
         }
-        read(self.file, offset, length)
     }
 
     fn recover(&mut self, geometry: &Geometry) -> (Stripe, RecoveryReport) {
@@ -170,37 +204,62 @@ impl Counted<'_> {
             options: StripeOptions::default(),
         });
         while let RecoveryStep::Read { offset, length } = recovery.step() {
-            recovery.complete(&self.read(offset, length));
+            self.count(offset, length);
+            recovery.complete(&read(self.device, offset, length));
         }
         recovery.finish().unwrap()
     }
 
-    /// Reads the next pages that the stripe wants; whether there were any.
-    fn read_pages(&mut self, stripe: &mut Stripe) -> bool {
-        let Some(pages) = stripe.next_pages() else {
-            return false;
+    /// Reads the page that the key is in.
+    fn read_page_of(&mut self, stripe: &mut Stripe, key: u128) {
+        stripe.ask_for_key(key);
+        let pages = stripe.next_pages().unwrap();
+        self.count(pages.offset, pages.bytes());
+        let bytes = read(self.device, pages.offset, pages.bytes());
+        take_pages(stripe, pages, &bytes);
+    }
+
+    /// Reads all pages that are left, as the server does.
+    fn read_pages(&mut self, stripe: &mut Stripe) {
+        let stripe = RefCell::new(stripe);
+        let pace = Pace {
+            depth: READS,
+            patience: self.device.patience(),
         };
-        let bytes = self.read(pages.offset, pages.bytes());
-        let page_bytes = usize::try_from(pages.page_bytes).unwrap();
-        for ((page, _), bytes) in pages.each().zip(bytes.chunks(page_bytes)) {
-            stripe.take_page(LATE, page, bytes);
-        }
-        true
+        let device = self.device;
+        let next = || {
+            let pages = stripe.borrow_mut().next_pages()?;
+            self.count(pages.offset, pages.bytes());
+            Some(Wanted {
+                name: pages,
+                offset: pages.offset,
+                len: usize::try_from(pages.bytes()).unwrap(),
+            })
+        };
+        let submit = |request| device.submit_to_block(request);
+        read_each(pace, submit, next, |pages, bytes| {
+            take_pages(&mut stripe.borrow_mut(), pages, &bytes.unwrap());
+        });
     }
 }
 
-fn read(file: &File, offset: u64, length: u64) -> AlignedBuf {
-    let mut bytes = AlignedBuf::zeroed(usize::try_from(length).unwrap());
-    file.read_exact_at(&mut bytes, offset).unwrap();
-    bytes
+fn take_pages(stripe: &mut Stripe, pages: PageRead, bytes: &[u8]) {
+    let page_bytes = usize::try_from(pages.page_bytes).unwrap();
+    for ((page, _), bytes) in pages.each().zip(bytes.chunks(page_bytes)) {
+        stripe.take_page(LATE, page, bytes);
+    }
+}
+
+fn read(device: &dyn Device, offset: u64, length: u64) -> AlignedBuf {
+    read_blocking(device, offset, usize::try_from(length).unwrap()).unwrap()
 }
 
 /// Reads and verifies the key's fragment: a hit.
-fn hit(file: &File, directory: &Directory, key: u128) {
+fn hit(device: &dyn Device, directory: &Directory, key: u128) {
     let is_whole = |place: Place| {
         let start = place.offset / 4096 * 4096;
         let end = (place.offset + u64::from(place.length)).next_multiple_of(4096);
-        let bytes = read(file, start, end - start).into_bytes();
+        let bytes = read(device, start, end - start).into_bytes();
         let skipped = usize::try_from(place.offset - start).unwrap();
         directory
             .verify(&place, key, &bytes.slice(skipped..))
@@ -209,38 +268,78 @@ fn hit(file: &File, directory: &Directory, key: u128) {
     assert!(directory.lookup(key).any(is_whole), "the last key is lost");
 }
 
+/// Processor time of this process so far.
+fn cpu() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Duration::from_micros(u64::try_from(micros).unwrap())
+}
+
+/// How long a start took, from its beginning.
+struct Times {
+    known: Duration,
+    served: Duration,
+    loaded: Duration,
+    /// Processor time of all of it.
+    cpu: Duration,
+    /// `dd` over the same copy of the directory, before and after.
+    dd: [Duration; 2],
+}
+
 fn measure(clock: &SystemClock, millions: u64) {
     let entries = millions * 1_000_000;
     let geometry = geometry(entries);
-    let file = sparse_file(geometry.length());
-    let last = write_stripe(&file, geometry, entries);
-    let log = geometry.log_offset()..geometry.log_offset() + geometry.log_bytes();
+    let file = Sparse::new(geometry.length());
+    let device = open(&OpenRequest::at(&file.0)).unwrap().device;
+    let last = write_stripe(&*device, geometry, entries);
+    let copy = geometry.page_table_offset(0)..geometry.page_table_offset(1);
+    let before = file.dd(clock, &copy);
     let mut counted = Counted {
-        file: &file,
-        log,
+        device: &*device,
+        log: geometry.log_offset()..geometry.log_offset() + geometry.log_bytes(),
         reads: Reads::default(),
     };
-    let begin = clock.mono();
+    let (begin, cpu_before) = (clock.mono(), cpu());
     let (mut stripe, report) = counted.recover(&geometry);
     let known = clock.mono().since(begin);
-    stripe.ask_for_key(last);
-    counted.read_pages(&mut stripe);
+    counted.read_page_of(&mut stripe, last);
     // The run's first ring block, if the page had anything to tell.
-    drive(&mut stripe, &file, LATE);
-    hit(&file, &stripe.directory(), last);
+    drive(&mut stripe, &*device, LATE);
+    hit(&*device, &stripe.directory(), last);
     let (served, first) = (clock.mono().since(begin), counted.reads);
-    while counted.read_pages(&mut stripe) {}
-    let loaded = clock.mono().since(begin);
+    counted.read_pages(&mut stripe);
+    let times = Times {
+        known,
+        served,
+        loaded: clock.mono().since(begin),
+        cpu: cpu().saturating_sub(cpu_before),
+        dd: [before, file.dd(clock, &copy)],
+    };
     assert_eq!((stripe.page_count().bad, report.suspect), (0, false));
-    let gib = geometry.directory_bytes() as f64 / f64::from(1 << 30);
+    print_times(millions, geometry.directory_bytes(), &times);
+    print_reads(&first, &counted.reads, &report);
+}
+
+fn print_times(millions: u64, directory_bytes: u64, times: &Times) {
+    let gb = directory_bytes as f64 / 1e9;
+    let each = |time: Duration| time.as_secs_f64() / gb;
+    let [before, after] = times.dd.map(|time| time.as_secs_f64());
     println!(
-        "{millions} M entries, {gib:.2} GiB of directory: rows known {:.3} s, first hit {:.3} s, all loaded {:.3} s ({:.2} s a GiB)",
-        known.as_secs_f64(),
-        served.as_secs_f64(),
-        loaded.as_secs_f64(),
-        loaded.as_secs_f64() / gib,
+        "{millions} M entries, {gb:.3} GB of directory: rows known {:.3} s, first hit {:.3} s, all loaded {:.3} s ({:.2} s a GB)",
+        times.known.as_secs_f64(),
+        times.served.as_secs_f64(),
+        times.loaded.as_secs_f64(),
+        each(times.loaded),
     );
-    let all = counted.reads;
+    println!(
+        "  processor time {:.3} s ({:.2} s a GB); dd of the copy {before:.3} s before, {after:.3} s after: loaded in {:.2} times dd",
+        times.cpu.as_secs_f64(),
+        each(times.cpu),
+        2.0 * times.loaded.as_secs_f64() / (before + after),
+    );
+}
+
+fn print_reads(first: &Reads, all: &Reads, report: &RecoveryReport) {
     println!(
         "  {} reads, {} bytes to the first hit; {} reads, {} bytes in all; {} reads and {} bytes of them in the log: headers and rows of {} batches; {} ring blocks, {} rows",
         first.count,

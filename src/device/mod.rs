@@ -8,6 +8,7 @@
 mod backend;
 mod block;
 mod check;
+mod each;
 #[cfg(feature = "faults")]
 mod faults;
 mod file;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 pub use backend::{Backend, Choice, Wish, choose};
 pub use check::{Identity, check, check_directory, identity};
+pub use each::{Pace, Wanted, read_each};
 pub use mem::{MemDevice, MemDisk};
 pub use open::{DeviceKind, OpenRequest, OpenedDevice, open, open_to_read};
 pub use pool::PoolDevice;
@@ -168,7 +170,7 @@ pub fn read_blocking(
     wait(device.patience(), |done| {
         device.submit_to_block(Request::Read {
             offset,
-            buf: AlignedBuf::zeroed(len),
+            buf: AlignedBuf::recycled(len),
             done,
         });
     })

@@ -4,7 +4,7 @@
 //! slot in one store, and an entry that moves is in its new slot before the
 //! old one changes, with the page's counter raised in between.
 
-use super::{Directory, Home, LogShape};
+use super::{Directory, Home, LogView};
 use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::dir_entry::DirEntry;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,16 +32,9 @@ struct Seen<'a> {
 
 impl Seen<'_> {
     /// The position, or `None` for a slot that may be taken.
-    fn position(&self, view: View) -> Option<u64> {
-        view.log.position(self.entry, view.cursor)
+    fn position(&self, view: LogView) -> Option<u64> {
+        view.position(self.entry)
     }
-}
-
-/// The cursor that entries are judged at.
-#[derive(Clone, Copy)]
-struct View {
-    log: LogShape,
-    cursor: u64,
 }
 
 impl Directory {
@@ -87,8 +80,9 @@ impl Directory {
     pub(crate) fn restore(&self, home: Home, entry: DirEntry) -> Vec<Removed> {
         let mut dropped = Vec::new();
         let view = self.view();
-        let position = view.log.position(entry, view.cursor);
-        if self.seen(home).any(|seen| seen.entry.same_place(entry)) {
+        let position = view.position(entry);
+        let mut twins = self.seen(home).filter(|seen| same_tag(seen, home, &[]));
+        if twins.any(|seen| seen.entry.same_place(entry)) {
             return dropped;
         }
         self.mark_dirty(home.page);
@@ -129,7 +123,7 @@ impl Directory {
     }
 
     /// Finds a slot for an entry whose tag is nowhere in its buckets.
-    fn place_new(&self, home: Home, entry: DirEntry, view: View) -> Option<Removed> {
+    fn place_new(&self, home: Home, entry: DirEntry, view: LogView) -> Option<Removed> {
         if let Some(seen) = self.open_slot(home, view) {
             self.set(&seen, entry);
             return None;
@@ -148,7 +142,7 @@ impl Directory {
     /// A slot in the bucket with fewer live entries: free, or passed by the
     /// cursor. Both count alike, since the hand clears a passed entry half a
     /// cycle late on average and by then hardly a slot is free.
-    fn open_slot(&self, home: Home, view: View) -> Option<Seen<'_>> {
+    fn open_slot(&self, home: Home, view: LogView) -> Option<Seen<'_>> {
         let open = |bucket| {
             self.seen_in(home.page, bucket)
                 .filter(move |seen| seen.position(view).is_none())
@@ -162,7 +156,7 @@ impl Directory {
     }
 
     /// Makes room by moving one entry to its other bucket.
-    fn moved_away(&self, home: Home, entry: DirEntry, view: View) -> bool {
+    fn moved_away(&self, home: Home, entry: DirEntry, view: LogView) -> bool {
         for seen in self.seen(home) {
             let at = Home::of_entry(home.page, seen.bucket, seen.entry.tag());
             let mut other = self.seen_in(home.page, at.buckets[1]);
@@ -191,11 +185,9 @@ impl Directory {
         })
     }
 
-    fn view(&self) -> View {
-        View {
-            log: self.log(),
-            cursor: self.cursor(),
-        }
+    /// The log as entries are judged by it.
+    fn view(&self) -> LogView {
+        self.log().at(self.cursor())
     }
 }
 

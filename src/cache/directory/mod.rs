@@ -64,12 +64,45 @@ impl LogShape {
     /// The position that an entry has when the cursor is at `cursor`; `None`
     /// if its parity says that the cursor has passed it.
     pub(crate) fn position(self, entry: DirEntry, cursor: u64) -> Option<u64> {
-        let cycle = cursor / self.bytes;
-        let behind = entry.offset() >= cursor % self.bytes;
-        let cycle = cycle.checked_sub(u64::from(behind))?;
-        let agrees = (cycle & 1 == 1) == entry.parity();
-        let valid = agrees && !entry.is_free() && entry.offset() < self.bytes;
-        valid.then(|| cycle * self.bytes + entry.offset())
+        self.at(cursor).position(entry)
+    }
+
+    /// The log as it is when the cursor is at `cursor`.
+    pub(crate) const fn at(self, cursor: u64) -> LogView {
+        let offset = cursor % self.bytes;
+        LogView {
+            bytes: self.bytes,
+            start: cursor - offset,
+            offset,
+            is_odd: (cursor / self.bytes) & 1 == 1,
+        }
+    }
+}
+
+/// A log and its cursor, worked out once: a start asks for the position of each
+/// entry there is, and a division or a branch for each would be seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogView {
+    bytes: u64,
+    /// Where the cursor's cycle began.
+    start: u64,
+    /// The cursor in it.
+    offset: u64,
+    /// Of the cycle.
+    is_odd: bool,
+}
+
+impl LogView {
+    /// See [`LogShape::position`].
+    pub(crate) fn position(self, entry: DirEntry) -> Option<u64> {
+        let offset = entry.offset();
+        let is_behind = offset >= self.offset;
+        let agrees = (self.is_odd ^ is_behind) == entry.parity();
+        let is_before_all = is_behind & (self.start == 0);
+        let is_place = !entry.is_free() & (offset < self.bytes);
+        let back = if is_behind { self.bytes } else { 0 };
+        let position = self.start.wrapping_add(offset).wrapping_sub(back);
+        (agrees & is_place & !is_before_all).then_some(position)
     }
 }
 

@@ -43,14 +43,18 @@ impl Directory {
     /// cursor and has not been passed since.
     pub(crate) fn load_page(&self, page: u32, copy: &VerifiedPage<'_>) {
         let (log, now) = (self.log(), self.cursor());
+        let then = log.at(copy.cursor);
         let first = to_usize(u64::from(page) * PAGE_BUCKETS);
         let buckets = &self.buckets.all()[first..first + to_usize(PAGE_BUCKETS)];
         for (slot, bits) in buckets.iter().flatten().zip(copy.slots()) {
             let entry = DirEntry::from_bits(bits);
-            let position = log.position(entry, copy.cursor);
-            if position.is_some_and(|at| is_ahead(at, now, log.bytes)) {
-                self.note_pins(DirEntry::FREE, entry);
-                slot.store(bits, Ordering::Release);
+            let position = then.position(entry);
+            let is_kept = position.is_some_and(|at| is_ahead(at, now, log.bytes));
+            // Stored in any case: whether one is kept is hard to foresee.
+            let kept = if is_kept { entry } else { DirEntry::FREE };
+            slot.store(kept.bits(), Ordering::Release);
+            if kept.is_pinned() {
+                self.note_pins(DirEntry::FREE, kept);
             }
         }
     }

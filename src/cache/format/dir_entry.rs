@@ -137,8 +137,13 @@ impl DirEntry {
     /// Whether both name the same fragment, read or not, pinned or not.
     #[must_use]
     pub const fn same_place(self, other: Self) -> bool {
-        let mask = BLOCK_MASK | (0xffff << TAG_SHIFT) | PARITY;
-        self.0 & mask == other.0 & mask
+        self.place_bits() == other.place_bits()
+    }
+
+    /// The bits that name the fragment: place, tag and parity.
+    #[must_use]
+    pub const fn place_bits(self) -> u64 {
+        self.0 & (BLOCK_MASK | (0xffff << TAG_SHIFT) | PARITY)
     }
 }
 

@@ -206,6 +206,16 @@ fn decode_row(bytes: &[u8]) -> Option<RedoRow> {
 }
 
 impl Unverified<'_, RingHeader> {
+    /// Bytes of the block if these bytes begin with one, which nobody has
+    /// verified; 0 if they do not look like it.
+    #[must_use]
+    pub fn claimed_length(&self) -> u64 {
+        let header = RingHeader::read_from_prefix(self.bytes);
+        let header = header.map(|(header, _)| header).ok();
+        let header = header.filter(|header| header.magic() == RingHeader::MAGIC);
+        header.map_or(0, |header| header.length.get().into())
+    }
+
     /// The block, if these bytes begin with an intact one of the stripe `uuid`
     /// at `position`, whatever comes before it.
     ///

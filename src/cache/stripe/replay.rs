@@ -7,7 +7,6 @@ use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::directory_page::PAGE_BUCKETS;
 use crate::cache::format::ring::{RedoRow, RingContent};
 use crate::cache::format::to_usize;
-use std::collections::HashSet;
 use std::num::NonZeroU64;
 
 /// A row of a page, and the position that its entry had: 24 bytes, of the 16
@@ -103,14 +102,18 @@ impl Replay {
 
 /// The last row of each entry of a page, newest first.
 fn last_words(mut rows: Vec<Placed>) -> Vec<Placed> {
-    let mut seen = HashSet::new();
     if !is_planted(Planted::RowsOutOfOrder) {
         rows.reverse();
     }
-    rows.retain(|placed| {
-        let entry = placed.entry;
-        seen.insert((entry.offset(), entry.tag(), entry.parity()))
-    });
+    // Sorted, not hashed: a start does this for each row there is.
+    let named = rows.iter().map(|placed| placed.entry.place_bits()).zip(0..);
+    let mut named: Vec<(u64, usize)> = named.collect();
+    named.sort_unstable();
+    named.dedup_by_key(|(name, _)| *name);
+    let mut is_last = vec![false; rows.len()];
+    named.iter().for_each(|(_, n)| is_last[*n] = true);
+    let mut is_last = is_last.into_iter();
+    rows.retain(|_| is_last.next() == Some(true));
     rows
 }
 

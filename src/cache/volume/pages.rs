@@ -4,8 +4,13 @@
 use super::live::{Core, LiveStripe};
 use crate::base::aligned::AlignedBuf;
 use crate::cache::stripe::PageRead;
-use crate::device::DeviceError;
+use crate::device::{DeviceError, Pace, Request, Wanted, read_each};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Reads of pages under way at a time: one while another's bytes are taken, so
+/// that the device rests for neither, and requests hardly wait for them.
+const READS: usize = 2;
 
 impl LiveStripe {
     /// Whether it is in use: all rows have been read, and pages are read as
@@ -82,14 +87,28 @@ impl LiveStripe {
         }
     }
 
-    /// Reads all pages, one read at a time, so that requests have the device
-    /// to themselves but for that; those that are asked for come first.
+    /// Reads all pages; those that are asked for come first.
     pub(super) fn read_pages(self: &Arc<Self>, core: &Core) {
-        while let Some(pages) = self.next_pages(core) {
-            self.take_pages(core, pages);
-            self.drive();
-            self.moved.notify_waiters();
-        }
+        let device = self.span.device();
+        let patience = device.map_or(Duration::ZERO, |device| device.patience());
+        let pace = Pace {
+            depth: READS,
+            patience,
+        };
+        let submit = |request: Request| match self.span.device() {
+            Some(device) => device.submit_to_block(request),
+            None => request.fail(DeviceError::Closed),
+        };
+        read_each(
+            pace,
+            submit,
+            || self.next_pages(core),
+            |pages, read| {
+                self.take_pages(core, pages, read);
+                self.drive();
+                self.moved.notify_waiters();
+            },
+        );
         let count = core.stripe.lock().page_count();
         tracing::info!(
             path = %self.path().display(),
@@ -104,31 +123,35 @@ impl LiveStripe {
         }
     }
 
-    fn next_pages(&self, core: &Core) -> Option<PageRead> {
+    fn next_pages(&self, core: &Core) -> Option<Wanted<PageRead>> {
         let next = core.stripe.lock().next_pages();
-        next.filter(|_| self.is_online())
+        let pages = next.filter(|_| self.is_online())?;
+        Some(Wanted {
+            name: pages,
+            offset: self.offset + pages.offset,
+            len: usize::try_from(pages.bytes()).unwrap_or(usize::MAX),
+        })
     }
 
-    /// Reads pages at once, or, where that fails, each by itself: one bad block
-    /// is to cost no more than its own page.
-    fn take_pages(&self, core: &Core, pages: PageRead) {
+    /// Takes pages that were read at once; where that failed, each is read by
+    /// itself: one bad block is to cost no more than its own page.
+    fn take_pages(&self, core: &Core, pages: PageRead, read: Result<AlignedBuf, DeviceError>) {
         let page_bytes = usize::try_from(pages.page_bytes).unwrap_or(usize::MAX);
-        let length = usize::try_from(pages.bytes()).unwrap_or(usize::MAX);
-        let whole = self.page_bytes(pages.offset, length);
+        let whole = self.if_read(self.noted(pages.offset, read));
         let mut parts = whole.as_deref().unwrap_or_default().chunks(page_bytes);
         for (page, offset) in pages.each() {
             let again = whole.is_none() && pages.count > 1 && self.is_online();
-            let alone = again.then(|| self.page_bytes(offset, page_bytes)).flatten();
+            let alone = again.then(|| self.if_read(self.read_at(offset, page_bytes)));
+            let alone = alone.flatten();
             let bytes = alone.as_ref().map(AlignedBuf::as_ref).or(parts.next());
             let (now, bytes) = (self.now(), bytes.unwrap_or_default());
             core.stripe.lock().take_page(now, page, bytes);
         }
     }
 
-    /// Reads a part of the directory; a device that is silent is given up, since
-    /// each further read might take as long.
-    fn page_bytes(&self, offset: u64, length: usize) -> Option<AlignedBuf> {
-        let read = self.read_at(offset, length);
+    /// What was read of the directory, if it was; a device that is silent is
+    /// given up, since each further read might take as long.
+    fn if_read(&self, read: Result<AlignedBuf, DeviceError>) -> Option<AlignedBuf> {
         let read = read.inspect_err(|error| {
             if matches!(error, DeviceError::TimedOut { .. }) {
                 self.give_up(&error.to_string());

@@ -130,6 +130,15 @@ impl LiveStripe {
     pub(super) fn read_at(&self, offset: u64, length: usize) -> Result<AlignedBuf, DeviceError> {
         let device = self.span.device().ok_or(DeviceError::Closed);
         let read = device.and_then(|device| read_blocking(&*device, self.offset + offset, length));
+        self.noted(offset, read)
+    }
+
+    /// What came of such a read, once a failure is counted.
+    pub(super) fn noted<T>(
+        &self,
+        offset: u64,
+        read: Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
         read.inspect_err(|error| {
             tracing::warn!(path = %self.path().display(), %error, offset,
                 "read failed at the start");

@@ -5,7 +5,8 @@
 //! and with it rows that say which older versions are gone. One that went
 //! astray may lie before the end, over the header of the batch that came next.
 
-use super::{LOOK, Phase, RING_READ, Recovery};
+use super::ring::RING_READ;
+use super::{LOOK, Phase, Recovery};
 use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::Unverified;
 use crate::cache::format::batch::BatchHeader;

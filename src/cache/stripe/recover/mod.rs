@@ -31,13 +31,12 @@ use crate::cache::format::ring::{RedoRow, RingBlock};
 use crate::cache::format::stripe_header::{ChainPoint, StripeContent, StripeHeader};
 use crate::cache::format::{to_u64, to_usize};
 use ahead::is_short;
+use ring::RingSweep;
 use std::collections::VecDeque;
 use walk::rows_range;
 
 /// The longest batch that any run may have left half-written, in bytes.
 const BATCH_MAX: u64 = 4 * MIB;
-/// Bytes of one read of the ring.
-const RING_READ: u64 = MIB;
 /// Bytes of a first look at a header.
 const LOOK: u64 = 4096;
 
@@ -125,7 +124,7 @@ pub struct RecoveryReport {
 enum Phase {
     Header(usize),
     Table,
-    /// The ring, from this offset in it.
+    /// The piece of the ring at this offset in it.
     Ring(u64),
     Batch(ChainPoint),
     Rows(BatchContent),
@@ -141,7 +140,7 @@ pub struct Recovery {
     phase: Phase,
     header: Option<StripeContent>,
     table: CopyTable,
-    ring: Vec<u8>,
+    ring: RingSweep,
     /// Ring blocks behind a damaged one.
     later: VecDeque<RingBlock>,
     /// Where ring and log go on, as far as they have been read.
@@ -174,7 +173,7 @@ impl Recovery {
             phase: Phase::Header(0),
             header: None,
             table: CopyTable::default(),
-            ring: Vec::new(),
+            ring: RingSweep::default(),
             later: VecDeque::new(),
             ring_next: ChainPoint::default(),
             log: ChainPoint::default(),
@@ -217,7 +216,7 @@ impl Recovery {
                 geometry.page_table_bytes(),
             )),
             Phase::Ring(at) => {
-                let length = RING_READ.min(geometry.ring_bytes() - at);
+                let length = RingSweep::piece_bytes(at, geometry.ring_bytes());
                 Some((geometry.ring_offset() + at, length))
             }
             Phase::Batch(at) => {
@@ -276,8 +275,8 @@ impl Recovery {
     }
 
     fn begin(&mut self) -> Phase {
-        let header = match self.check_header() {
-            Ok(header) => header,
+        let (header, geometry) = match self.check_header() {
+            Ok(found) => found,
             Err(failed) => {
                 self.failed = Some(failed);
                 return Phase::Done;
@@ -290,13 +289,14 @@ impl Recovery {
         self.epoch = header.epoch;
         self.suspect_below = header.suspect_below;
         self.replay = Replay::of(header.pages);
+        self.ring = RingSweep::new(geometry.ring_bytes(), header.uuid);
         match header.good {
             Some(_) => Phase::Table,
-            None => Phase::Ring(0),
+            None => self.sweep_on(&geometry),
         }
     }
 
-    fn check_header(&self) -> Result<StripeContent, NotRecovered> {
+    fn check_header(&self) -> Result<(StripeContent, Geometry), NotRecovered> {
         let header = self.header.ok_or(NotRecovered::NoHeader)?;
         if header.length > self.start.length {
             return Err(NotRecovered::Length {
@@ -304,13 +304,15 @@ impl Recovery {
                 span: self.start.length,
             });
         }
-        Geometry::from_parts(header.length, header.pages, header.block)?;
-        Ok(header)
+        let geometry = Geometry::from_parts(header.length, header.pages, header.block)?;
+        Ok((header, geometry))
     }
 
     fn take_table(&mut self, bytes: &[u8]) {
-        self.phase = Phase::Ring(0);
-        let Some(header) = self.header else { return };
+        let Some((header, geometry)) = self.layout() else {
+            return;
+        };
+        self.phase = self.sweep_on(&geometry);
         let Some(good) = header.good else { return };
         let name = (header.uuid, header.sync_sequence);
         let table = Unverified::<PageTable>::new(bytes);

@@ -1,7 +1,7 @@
 //! From the last sync to the log's end: the ring, then batch by batch.
 
-use super::ring::{RingReader, of_run};
-use super::{LOOK, Phase, RING_READ, Recovery};
+use super::ring::of_run;
+use super::{LOOK, Phase, Recovery};
 use crate::base::planted::{Planted, is_planted};
 use crate::base::size::{round_down, round_up};
 use crate::cache::directory::LogShape;
@@ -18,31 +18,30 @@ impl Recovery {
         let Some((_, geometry)) = self.layout() else {
             return;
         };
-        let length = RING_READ.min(geometry.ring_bytes() - at);
-        let read = bytes.len().min(to_usize(length));
-        self.ring
-            .extend_from_slice(bytes.get(..read).unwrap_or_default());
-        // A part that could not be read is damaged blocks, in their place.
-        self.ring.resize(to_usize(at + length), 0);
-        self.phase = Phase::Ring(at + length);
-        if at + length >= geometry.ring_bytes() {
-            self.sweep_ring(&geometry);
-            self.phase = self.walk_on(&geometry);
+        self.ring.take(at, bytes);
+        self.phase = self.sweep_on(&geometry);
+    }
+
+    /// Goes on in the ring as far as it has been read; what to read next.
+    pub(super) fn sweep_on(&mut self, geometry: &Geometry) -> Phase {
+        let shape = log_shape(geometry);
+        while let Some(block) = self.ring.next(self.ring_next) {
+            self.use_block(&block, shape);
+        }
+        match self.ring.wanted(self.ring_next) {
+            Some(at) => Phase::Ring(at),
+            None => {
+                self.end_ring();
+                self.walk_on(geometry)
+            }
         }
     }
 
-    fn sweep_ring(&mut self, geometry: &Geometry) {
+    /// What lies in the ring behind the end of its chain.
+    fn end_ring(&mut self) {
         let ring = std::mem::take(&mut self.ring);
-        let shape = log_shape(geometry);
-        let reader = RingReader {
-            bytes: &ring,
-            uuid: self.start.identity.uuid,
-        };
-        while let Some(block) = reader.next(self.ring_next) {
-            self.use_block(&block, shape);
-        }
         let opened = self.header.map_or(0, |header| header.run);
-        let later = reader.later(self.ring_next);
+        let later = ring.later(self.ring_next);
         let are_any = !later.is_empty();
         self.later = of_run(opened, later);
         // A run that had no room for its block may have made these the last,

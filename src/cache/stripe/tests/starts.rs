@@ -169,3 +169,46 @@ fn ring_blocks_of_an_unknown_past_make_what_is_older_suspect() {
     rig.disk.bytes[ring + 20_480..ring + 24_576].fill(0);
     assert!(rig.kill().suspect);
 }
+
+/// A stripe whose ring is much longer than what a start reads behind its end,
+/// and holds a block for each of `blocks` stretches of sixty-four batches.
+fn long_ring(blocks: u64) -> Rig {
+    let geometry = Geometry::from_parts(320 << 20, 1600, 4096).unwrap();
+    assert!(geometry.ring_bytes() > 24 * MIB);
+    let mut rig = Rig::over(geometry);
+    for n in 0..u128::from(blocks) * 64 {
+        rig.put(key(n), b"text");
+        rig.flush();
+    }
+    rig
+}
+
+fn assert_all_found(rig: &Rig, blocks: u64) {
+    for n in 0..u128::from(blocks) * 64 {
+        assert_eq!(rig.get(key(n)).unwrap(), "text", "{n}");
+    }
+}
+
+#[test]
+fn a_start_reads_of_the_ring_what_was_written_since_the_sync() {
+    let mut rig = long_ring(3);
+    let report = rig.kill();
+    assert!(report.ring_blocks >= 3, "{report:?}");
+    // The stretch behind the end, and what it looks at in the log.
+    assert!(report.bytes_read < 16 * MIB, "{report:?}");
+    assert_all_found(&rig, 3);
+}
+
+#[test]
+fn a_start_finds_what_a_long_ring_holds_behind_a_damaged_block() {
+    let mut rig = long_ring(6);
+    let ring = to_usize(rig.stripe.geometry().ring_offset());
+    for damaged in [1, 3] {
+        let at = ring + damaged * 4096;
+        rig.disk.bytes[at..at + 4096].fill(0xa5);
+    }
+    let report = rig.kill();
+    assert!(report.ring_blocks > 1, "{report:?}");
+    assert!(!report.suspect, "{report:?}");
+    assert_all_found(&rig, 6);
+}
