@@ -198,6 +198,7 @@ impl Counted<'_> {
     fn recover(&mut self, geometry: &Geometry) -> (Stripe, RecoveryReport) {
         let mut recovery = Recovery::new(RecoveryStart {
             identity: identity(2),
+            known_instance: Some(identity(1).instance),
             last_run: 1,
             length: geometry.length(),
             block: BLOCK,

@@ -65,6 +65,10 @@ pub(crate) enum Planted {
     AwayTrusted,
     /// A stripe is trusted whose state folder was lost or put back.
     LostStateTrusted,
+    /// A run that the state folder does not know counts as one that it knows.
+    LostRunUnseen,
+    /// When one stripe tells of a lost run, what others hold stays in use.
+    OthersSpared,
     /// A copy gets its place though what it was made from is gone.
     CopyUnchecked,
     /// A head gets its place before the free rows of other stripes are written.

@@ -273,6 +273,7 @@ impl StripePlace<'_> {
                 run: u64::MAX,
                 epoch: u64::MAX,
             },
+            known_instance: Some(header.instance),
             last_run: 0,
             length: self.slot.length,
             block: self.block,

@@ -5,9 +5,11 @@
 //! does so for all keys of a volume, or of all.
 
 mod layout;
+mod lineage;
 mod rules;
 mod state;
 
 pub(super) use layout::{LayoutRow, SETTLED, UNDATED, next_layout};
+pub(super) use lineage::Lineage;
 pub(super) use rules::{Clears, Rules, Subject};
 pub(super) use state::{Presence, State, StateError};

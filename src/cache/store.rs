@@ -5,6 +5,7 @@
 //! place after it.
 
 mod admin;
+mod begin;
 mod clear;
 mod counters;
 mod deferred;

@@ -11,7 +11,7 @@
 //! |     11 |     1 | is_opened     | 1: behind ring_position is a block of this run   |
 //! |     12 |     4 | volume        | number of the volume                             |
 //! |     16 |    16 | uuid          | of the stripe                                    |
-//! |     32 |    16 | instance      | the installation it last took part in            |
+//! |     32 |    16 | instance      | installation and run it last took part in        |
 //! |     48 |     8 | generation    | grows by one at each write                       |
 //! |     56 |     8 | length        | of the stripe, bytes                             |
 //! |     64 |     4 | block         | multiple of all writes, bytes                    |
@@ -102,7 +102,7 @@ pub struct StripeContent {
     pub uuid: u128,
     /// Number of the volume.
     pub volume: u32,
-    /// The installation it last took part in.
+    /// The installation (upper half) and its run that it last took part in.
     pub instance: u128,
     /// Grows by one at each write.
     pub generation: u64,

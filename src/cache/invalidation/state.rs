@@ -3,6 +3,7 @@
 //! It lies in sled under the state directory. Losing it never lets an old
 //! object come back: what stripes hold that know another instance is dead.
 
+use super::lineage::name_run;
 use super::rules::Clears;
 use crate::base::planted::{Planted, is_planted};
 use crate::base::prng::system_u128;
@@ -55,13 +56,14 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// The open state; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    db: sled::Db,
+    pub(super) db: sled::Db,
     purges: sled::Tree,
     offline: sled::Tree,
     clears: sled::Tree,
     lives: sled::Tree,
     pub(super) layout: sled::Tree,
-    /// Names the installation.
+    pub(super) runs: sled::Tree,
+    /// Names the installation, and this run of it.
     pub(crate) instance: u128,
     /// Counts the starts.
     pub(crate) run: u64,
@@ -86,15 +88,17 @@ impl State {
             None => config.temporary(true),
         };
         let db = open_when_let_go(&config)?;
-        let instance = match number(&db, INSTANCE)? {
+        let kept = match number(&db, INSTANCE)? {
             Some(known) => known,
             None => system_u128(),
         };
         let run = number(&db, RUN)?.map_or(seconds, small) + 1;
+        let runs = db.open_tree("runs")?;
+        let instance = name_run(&runs, kept, run)?;
         let first = seconds.saturating_mul(EPOCHS_A_SECOND);
         let epoch = number(&db, EPOCH)?.map_or(first, small);
         let retired = number(&db, RETIRED)?.map_or(0, small);
-        put(&db, INSTANCE, instance)?;
+        put(&db, INSTANCE, kept)?;
         put(&db, RUN, u128::from(run))?;
         put(&db, EPOCH, u128::from(epoch + EPOCHS_AHEAD))?;
         db.flush()?;
@@ -104,6 +108,7 @@ impl State {
             clears: db.open_tree("clears")?,
             lives: db.open_tree("lives")?,
             layout: db.open_tree("layout")?,
+            runs,
             db,
             instance,
             run,
@@ -335,8 +340,10 @@ mod tests {
         let (instance, run) = (first.instance, first.run);
         drop(first);
         let second = State::open(Some(dir.path()), 0).unwrap();
-        assert_eq!((second.instance, second.run), (instance, run + 1));
-        assert_ne!(State::open(None, 0).unwrap().instance, instance);
+        assert_eq!(second.instance >> 64, instance >> 64);
+        assert_eq!(second.run, run + 1);
+        let other = State::open(None, 0).unwrap().instance;
+        assert_ne!(other >> 64, instance >> 64);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What operators ask: status, spans offline and online, taking devices over.
 
 use super::Cache;
+use super::begin::make;
 use super::names::{self, Called, SpanName};
-use super::open::{Shared, SpanEntry, cleared, live_spans, open_device, put_in_use};
+use super::open::{Shared, SpanEntry, cleared, live_spans, open_device};
 use super::share;
 use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
 use crate::cache::invalidation::{Presence, StateError};
@@ -256,7 +257,9 @@ impl Cache {
             clock: &self.clock,
             counters: &self.counters,
         };
-        let live = put_in_use(&shared, &span, &options, u64::MAX);
+        let mut made = make(&shared, &span, &options, u64::MAX);
+        self.meet(&mut made);
+        let live = made.begin();
         for entry in &mut *self.spans.lock() {
             if entry.options.path == path {
                 entry.state = Ok(Arc::clone(&live));

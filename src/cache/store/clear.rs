@@ -16,6 +16,13 @@ impl Cache {
     /// `State` when that could not be made durable (it holds until the end of
     /// this run all the same), `Closed` after a shutdown.
     pub async fn clear(&self, volume: Option<u32>) -> Result<(), PurgeError> {
+        let epoch = self.drop_all(volume);
+        self.thread.begin_clear(volume, epoch).await
+    }
+
+    /// Makes everything dead until the end of this run; gives the epoch of the
+    /// rule.
+    pub(super) fn drop_all(&self, volume: Option<u32>) -> u64 {
         let epoch = self.rules.clear(volume);
         // Who asked the rules before this one has put it into RAM by then.
         self.slots.pass();
@@ -27,7 +34,7 @@ impl Cache {
         self.deferred.retain(is_alive);
         self.ram
             .retain(|stored| !self.rules.kills(&stored.subject()));
-        self.thread.begin_clear(volume, epoch).await
+        epoch
     }
 
     /// The volumes that there are, and those that are configured.

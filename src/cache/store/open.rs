@@ -1,5 +1,6 @@
 //! Opening: from configured spans to stripes in use.
 
+use super::begin::{Made, lose_runs, make};
 use super::counters::Counters;
 use super::deferred::DeferredHeads;
 use super::layout;
@@ -13,12 +14,12 @@ use crate::base::clock::Clock;
 use crate::base::size::MIB;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::inspect::{SpanOutcome, SpanReport};
-use crate::cache::invalidation::{Clears, Presence, Rules};
+use crate::cache::invalidation::{Clears, Rules};
 use crate::cache::options::{AioMode, CacheOptions, LiveOptions, SpanOptions};
 use crate::cache::ram::RamCache;
 use crate::cache::span::{self, Intent, Span, SpanError};
 use crate::cache::stripe::{StripeIdentity, StripeOptions};
-use crate::cache::volume::{LiveSpan, LiveStripe, StripeSeed, Volume};
+use crate::cache::volume::{LiveSpan, StripeSeed, Volume};
 use crate::device::{Backend, Choice, OpenRequest, OpenedDevice, choose};
 use crate::metrics::Registry;
 use arc_swap::ArcSwap;
@@ -218,15 +219,35 @@ fn open_spans(
     let judged = spans.map(|(options, device)| span::judge(&device?, options, intent));
     let taken = Shares::of(judged.collect(), shared.options).take(shared.state);
     let spans = shared.options.spans.iter().zip(taken);
-    spans
-        .map(|(options, taken)| {
-            let state = taken.map(|span| {
-                let live = put_in_use(shared, &span, options, shared.state.run - 1);
-                (live, span.formatted)
-            });
-            entry(options, state)
-        })
-        .unzip()
+    let made = spans.map(|(options, taken)| {
+        let made = taken.map(|span| {
+            let made = make(shared, &span, options, shared.state.run - 1);
+            (made, span.formatted)
+        });
+        (options, made)
+    });
+    let mut made: Vec<_> = made.collect();
+    meet(
+        shared,
+        made.iter_mut().filter_map(|(_, made)| made.as_mut().ok()),
+    );
+    let made = made.into_iter();
+    made.map(|(options, made)| {
+        let state = made.map(|(made, formatted)| (made.begin(), formatted));
+        entry(options, state)
+    })
+    .unzip()
+}
+
+/// Asks all spans of a start before any of them is used.
+fn meet<'a>(shared: &Shared<'_>, spans: impl Iterator<Item = &'a mut (Made, bool)>) {
+    let mut spans: Vec<&mut Made> = spans.map(|(made, _)| made).collect();
+    let lost = spans.iter_mut().flat_map(|made| made.meet(shared.state));
+    let lost = lost.collect();
+    if let Err(error) = lose_runs(shared.state, &lost, shared.epoch) {
+        tracing::error!(%error, "what is dead could not be written down: all is taken for dead");
+        spans.iter_mut().for_each(|made| made.distrust());
+    }
 }
 
 /// A span's entry and its report.
@@ -253,55 +274,13 @@ fn entry(
     (SpanEntry { options, state }, SpanReport { path, outcome })
 }
 
-/// Makes stripes of an open span; those with content are read behind our back.
-/// What they hold is suspect if they missed the run `last_run`.
-pub(super) fn put_in_use(
+/// What a stripe in `slot` of `span` is started from.
+pub(super) fn seed(
     shared: &Shared<'_>,
     span: &Span,
-    options: &SpanOptions,
+    slot: &StripeSlot,
     last_run: u64,
-) -> Arc<LiveSpan> {
-    let now = shared.clock.mono();
-    let live = LiveSpan::new(span, options, &shared.live, now);
-    let past = shared.state.life(live.uuid).unwrap_or_default();
-    let live = Arc::new(live.with_past(past));
-    let presence = presence(shared.state, &live);
-    let offline = presence == Presence::Offline;
-    let last_run = match presence {
-        Presence::Here => last_run,
-        Presence::Offline | Presence::Returning => u64::MAX,
-    };
-    match presence {
-        Presence::Here => {}
-        Presence::Offline => drop(live.go_offline()),
-        Presence::Returning => live.note_returning(),
-    }
-    let slots = span.content.stripes.iter();
-    let stripes: Vec<Arc<LiveStripe>> = slots
-        .map(|slot| LiveStripe::new(&live, slot, shared.clock, shared.counters))
-        .collect();
-    live.set_stripes(stripes.clone());
-    for (stripe, slot) in stripes.iter().zip(&span.content.stripes) {
-        if !offline {
-            let is_new = span.new_stripes.contains(&slot.uuid);
-            stripe.begin(seed(shared, span, slot, last_run), is_new);
-        }
-    }
-    live
-}
-
-/// Whether a span is to be used: not if that can't be read any more, for it may
-/// have missed something.
-fn presence(state: &State, live: &LiveSpan) -> Presence {
-    state.presence(live.uuid).unwrap_or_else(|error| {
-        tracing::error!(%error, path = %live.options.path.display(),
-            "whether the span was offline is not known any more: it is now; \
-             `traffic_ctl storage online` takes it back");
-        Presence::Offline
-    })
-}
-
-fn seed(shared: &Shared<'_>, span: &Span, slot: &StripeSlot, last_run: u64) -> StripeSeed {
+) -> StripeSeed {
     let options = shared.options;
     StripeSeed {
         slot: *slot,
@@ -314,6 +293,7 @@ fn seed(shared: &Shared<'_>, span: &Span, slot: &StripeSlot, last_run: u64) -> S
             run: shared.state.run,
             epoch: shared.epoch,
         },
+        known_instance: None,
         last_run,
         options: StripeOptions {
             fragment_bytes: options.target_fragment_size,

@@ -53,7 +53,7 @@ pub struct StripeIdentity {
     pub uuid: u128,
     /// The volume it belongs to.
     pub volume: u32,
-    /// Names the installation (kept in sled).
+    /// Names the installation and its run (kept in sled).
     pub instance: u128,
     /// The counter of starts and of spans coming or going.
     pub run: u64,

@@ -92,6 +92,7 @@ pub(super) fn recover_with(
 pub(super) fn start(run: u64) -> RecoveryStart {
     RecoveryStart {
         identity: identity(run),
+        known_instance: Some(identity(run).instance),
         last_run: run - 1,
         length: LENGTH,
         block: 4096,

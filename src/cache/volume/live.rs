@@ -190,7 +190,7 @@ impl LiveStripe {
     }
 
     /// See [`Stripe::has_opened`]; false before it has been read.
-    pub(super) fn has_opened(&self) -> bool {
+    pub(in crate::cache) fn has_opened(&self) -> bool {
         let core = self.core.get();
         core.is_some_and(|core| core.stripe.lock().has_opened())
     }

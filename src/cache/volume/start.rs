@@ -15,6 +15,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Headers of a stripe.
+const HEADERS: u32 = 2;
+
 /// What a stripe is started from.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cache) struct StripeSeed {
@@ -23,6 +26,8 @@ pub(in crate::cache) struct StripeSeed {
     pub(in crate::cache) block: u32,
     pub(in crate::cache) average_object_bytes: u64,
     pub(in crate::cache) identity: StripeIdentity,
+    /// See [`RecoveryStart::known_instance`].
+    pub(in crate::cache) known_instance: Option<u128>,
     /// The last run that it should have taken part in.
     pub(in crate::cache) last_run: u64,
     pub(in crate::cache) options: StripeOptions,
@@ -83,6 +88,23 @@ impl LiveStripe {
         }
     }
 
+    /// The instance that its newest header names; blocks while that is read.
+    pub(in crate::cache) fn noted_instance(&self, seed: &StripeSeed) -> Option<u128> {
+        let mut recovery = recovery(seed);
+        for _ in 0..HEADERS {
+            let RecoveryStep::Read { offset, length } = recovery.step() else {
+                break;
+            };
+            let length = usize::try_from(length).unwrap_or(0);
+            match self.read_at(offset, length) {
+                Ok(bytes) => recovery.complete(&bytes),
+                Err(DeviceError::TimedOut { .. }) => return None,
+                Err(_) => recovery.complete(&[]),
+            }
+        }
+        recovery.noted_instance()
+    }
+
     fn log_read(&self, report: &RecoveryReport) {
         tracing::info!(
             path = %self.path().display(),
@@ -107,13 +129,7 @@ impl LiveStripe {
 
     /// A read that fails counts as damaged bytes.
     fn read_back(&self, seed: &StripeSeed) -> Result<(Stripe, RecoveryReport), StartError> {
-        let mut recovery = Recovery::new(RecoveryStart {
-            identity: seed.identity,
-            last_run: seed.last_run,
-            length: seed.slot.length,
-            block: seed.block,
-            options: seed.options,
-        });
+        let mut recovery = recovery(seed);
         while let RecoveryStep::Read { offset, length } = recovery.step() {
             let length = usize::try_from(length).unwrap_or(0);
             match self.read_at(offset, length) {
@@ -169,4 +185,15 @@ impl LiveStripe {
         self.span.go_offline();
         self.moved.notify_waiters();
     }
+}
+
+fn recovery(seed: &StripeSeed) -> Recovery {
+    Recovery::new(RecoveryStart {
+        identity: seed.identity,
+        known_instance: seed.known_instance,
+        last_run: seed.last_run,
+        length: seed.slot.length,
+        block: seed.block,
+        options: seed.options,
+    })
 }

@@ -1,5 +1,6 @@
 //! The façade over file spans: leaving, returning, clearing.
 
+use super::machine::copy_files;
 use super::*;
 use crate::cache::inspect::{SpanOutcome, SpanState};
 use crate::cache::options::SpanOptions;
@@ -107,5 +108,55 @@ async fn files_keep_their_objects_over_a_stop_and_lose_them_by_clear() {
     for n in 0..60 {
         assert_eq!(cache.read(&key(n)).await.unwrap_err(), Miss::Absent);
     }
+    stop(cache, dir.path()).await;
+}
+
+#[tokio::test]
+async fn a_span_that_tells_of_lost_runs_kills_what_the_others_hold_even_if_it_comes_late() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, two] = spans(dir.path());
+    let [aside, older] = ["aside", "older"].map(|name| dir.path().join(name));
+    let state = dir.path().join("cache-state");
+    let (cache, _) = start(dir.path(), false).await;
+    for n in 0..60 {
+        store(&cache, &key(n), b"old").unwrap();
+    }
+    stop(cache, dir.path()).await;
+    std::fs::create_dir(&older).unwrap();
+    copy_files(&state, &older);
+    // A run of the first span alone, which the state will not know.
+    let swap = |taken: &Path, back: Option<&Path>| {
+        if let Some(back) = back {
+            std::fs::rename(&aside, back).unwrap();
+        }
+        std::fs::rename(taken, &aside).unwrap();
+        // What is not ours is refused.
+        std::fs::write(taken, vec![b'x'; 2 << 20]).unwrap();
+    };
+    swap(&two, None);
+    let (cache, _) = start(dir.path(), false).await;
+    for n in 0..60 {
+        cache.purge(&key(n)).await.unwrap();
+    }
+    stop(cache, dir.path()).await;
+    std::fs::remove_dir_all(&state).unwrap();
+    std::fs::rename(&older, &state).unwrap();
+    swap(&one, Some(&two));
+    let (cache, _) = start(dir.path(), false).await;
+    let mut kept = 0;
+    for n in 0..60 {
+        kept += usize::from(cache.read(&key(n)).await.is_ok());
+    }
+    assert!(kept > 10, "nobody there tells of that run: {kept}");
+    std::fs::rename(&aside, &one).unwrap();
+    cache.online(&one).unwrap();
+    cache.loaded().await;
+    for n in 0..60 {
+        assert!(cache.read(&key(n)).await.is_err(), "{n}");
+    }
+    store(&cache, &key(1), b"new").unwrap();
+    stop(cache, dir.path()).await;
+    let (cache, _) = start(dir.path(), false).await;
+    assert_eq!(body(&cache.read(&key(1)).await.unwrap()), b"new");
     stop(cache, dir.path()).await;
 }

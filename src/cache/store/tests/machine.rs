@@ -5,7 +5,7 @@ use super::*;
 use crate::cache::options::{SpanOptions, VolumeOptions};
 use crate::cache::tier::SpanTier;
 use crate::device::{DeviceKind, MemDisk, OpenedDevice};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(super) const DISK: usize = 40 << 20;
 
@@ -32,6 +32,20 @@ pub(super) struct Running {
     pub(super) registry: Arc<Registry>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) reports: Vec<SpanReport>,
+}
+
+/// Copies what a folder holds into another one.
+pub(super) fn copy_files(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&to).unwrap();
+            copy_files(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
 }
 
 pub(super) fn path(n: usize) -> PathBuf {

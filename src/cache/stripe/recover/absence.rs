@@ -30,7 +30,8 @@ impl Recovery {
         let identity = &self.start.identity;
         let is_back = self.start.last_run == u64::MAX;
         let is_later = self.run > identity.run || (self.run == identity.run && !is_back);
-        header.instance != identity.instance || self.epoch > identity.epoch || is_later
+        let is_strange = self.start.known_instance != Some(header.instance);
+        is_strange || self.epoch > identity.epoch || is_later
     }
 
     /// The stripe without what it held, from the next batch on. As soon as its

@@ -43,10 +43,13 @@ const LOOK: u64 = 4096;
 /// Which stripe to recover, and what is known of it elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryStart {
-    /// Who it is, and the run that begins now. If the stripe knows another
-    /// instance, or has taken part in what comes after this, the state beside
-    /// it was lost, and with it purges: what the stripe holds is dead.
+    /// Who it is, and the run that begins now. If the stripe has taken part in
+    /// what comes after this, the state beside it was lost, and with it purges:
+    /// what the stripe holds is dead.
     pub identity: StripeIdentity,
+    /// The instance that its header names, if the state beside it knows that
+    /// one. If the header names another, what the stripe holds is dead too.
+    pub known_instance: Option<u128>,
     /// The last run that it took part in as far as others know: the last one
     /// in which `Stripe::has_opened` was seen. If it knows of none so late, it
     /// was away, or is an older copy of itself: it is suspect. `u64::MAX` for
@@ -190,6 +193,13 @@ impl Recovery {
             report: RecoveryReport::default(),
             failed: None,
         }
+    }
+
+    /// The instance that the newest header names, once both are read: they are
+    /// what is read first.
+    #[must_use]
+    pub fn noted_instance(&self) -> Option<u128> {
+        self.header.map(|header| header.instance)
     }
 
     /// The read to do next; the same one until it is completed.

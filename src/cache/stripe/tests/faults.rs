@@ -105,7 +105,7 @@ fn a_stripe_that_missed_a_run_is_suspect() {
 fn start_of_lost_state(what: &str) -> RecoveryStart {
     let mut start = start(2);
     match what {
-        "another instance" => start.identity.instance = 6,
+        "another instance" => start.known_instance = None,
         "an earlier epoch" => start.identity.epoch = 2,
         "the same run" => start.identity.run = 1,
         _ => unreachable!("{what}"),
@@ -133,6 +133,7 @@ fn what_a_stripe_holds_is_dead_for_good_if_the_state_beside_it_was_lost() {
         rig.put(key(2), b"new");
         rig.flush();
         let mut next = lost;
+        next.known_instance = Some(lost.identity.instance);
         next.identity.run += 1;
         next.last_run = lost.identity.run;
         let (stripe, report) = recover_with(&rig.disk, next).unwrap();

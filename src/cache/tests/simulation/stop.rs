@@ -116,6 +116,7 @@ impl World {
     fn recover(&mut self, failed: bool) -> (Stripe, RecoveryReport) {
         let start = RecoveryStart {
             identity: identity(self.run),
+            known_instance: Some(identity(self.run).instance),
             last_run: if failed { u64::MAX } else { self.noted },
             length: LENGTH,
             block: BLOCK,

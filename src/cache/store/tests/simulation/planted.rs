@@ -7,12 +7,14 @@ use std::panic::catch_unwind;
 /// Each bug of the whole cache, and the seed that found it.
 const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::CopyUnchecked, 1),
-    (Planted::HeadUndeferred, 2),
+    (Planted::HeadUndeferred, 18),
     (Planted::UnwrittenFreeUnseen, 89),
-    (Planted::FormerUnclaimed, 1),
-    (Planted::AwayTrusted, 3),
-    (Planted::PurgeUntold, 0),
+    (Planted::FormerUnclaimed, 2),
+    (Planted::AwayTrusted, 5),
+    (Planted::PurgeUntold, 12),
     (Planted::LostStateTrusted, 1),
+    (Planted::LostRunUnseen, 5),
+    (Planted::OthersSpared, 5),
 ];
 
 /// Seeds that are tried when the noted one no longer finds the bug.

@@ -1,6 +1,6 @@
 //! A cache over two tiers, driven step by step, stopped and started again.
 
-use super::super::machine::{DISK, path};
+use super::super::machine::{DISK, copy_files, path};
 use super::super::{key, object};
 use super::disk::SlowDisk;
 use super::model::Model;
@@ -16,7 +16,6 @@ use crate::cache::tier::SpanTier;
 use crate::device::{DeviceKind, OpenedDevice};
 use crate::metrics::{Metric, Registry};
 use bytes::Bytes;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -196,8 +195,9 @@ impl World {
     fn step(&mut self) {
         let n = u32::try_from(self.prng.below(KEYS.into())).unwrap();
         match self.prng.below(100) {
-            0..30 => self.store(n),
-            30..62 => self.read(n),
+            0..24 => self.store(n),
+            24..28 => self.change(n),
+            28..62 => self.read(n),
             62..65 => self.refresh(),
             65..68 => self.remove(n),
             68..70 if self.seed.is_multiple_of(2) => self.purge(n),
@@ -224,6 +224,15 @@ impl World {
         } else {
             self.is_unsure = true;
         }
+    }
+
+    /// Two changes of a key, one right after the other.
+    fn change(&mut self, n: u32) {
+        match self.prng.below(2) {
+            0 => self.store(n),
+            _ => self.remove(n),
+        }
+        self.store(n);
     }
 
     fn remove(&mut self, n: u32) {
@@ -358,12 +367,15 @@ impl World {
         }
         self.held.clear();
         let running = self.running.take().unwrap();
+        let stripes = running.cache.volume.stripes();
+        let is_noted = stripes.iter().any(|stripe| stripe.has_opened());
+        drop(stripes);
         self.tally.promotions += running.registry.get(Metric::TierPromotions);
         for drive in &self.drives {
             drive.disk.cut(&mut self.prng);
         }
         drop(running);
-        if !self.roll_back() {
+        if !self.roll_back(is_noted) {
             self.lose_state();
             self.change_disks();
         }
@@ -394,14 +406,18 @@ impl World {
     }
 
     /// The state folder is put back as it was before an earlier start. A disk
-    /// that is away then would not tell: see `docs/TESTING.md`.
-    fn roll_back(&mut self) -> bool {
-        let all_present = self.drives.iter().all(|drive| drive.is_present);
-        if self.older.is_none() || !all_present || self.prng.below(6) > 0 {
+    /// that is there has the last run noted, or else nobody could know. Others
+    /// are away still, or come back at once.
+    fn roll_back(&mut self, is_noted: bool) -> bool {
+        if self.older.is_none() || !is_noted || self.prng.below(6) > 0 {
             return false;
         }
         self.state = self.older.take().unwrap();
         self.forget();
+        if self.prng.below(2) == 0 {
+            let drives = self.drives.iter_mut();
+            drives.for_each(|drive| drive.is_present = true);
+        }
         true
     }
 
@@ -434,19 +450,6 @@ fn drive(tier: SpanTier) -> Drive {
         tier,
         disk: SlowDisk::blank(DISK),
         is_present: true,
-    }
-}
-
-fn copy_files(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            std::fs::create_dir(&to).unwrap();
-            copy_files(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
     }
 }
 
