@@ -79,7 +79,7 @@ fn is_passing_trouble(status: StatusCode) -> bool {
 }
 
 /// The strong validator of a whole representation.
-fn validator(head: &StoredHead) -> Option<&[u8]> {
+pub(super) fn validator(head: &StoredHead) -> Option<&[u8]> {
     let tag = head.etag().filter(|_| head.status() == StatusCode::OK)?;
     conditional::strongly_equal(tag, tag).then_some(tag)
 }

@@ -175,6 +175,22 @@ fn a_thousand_cold_clients_make_one_fetch() {
     });
 }
 
+#[test]
+fn a_client_that_takes_nothing_does_not_hold_what_is_stored() {
+    const LEN: usize = 24 * MIB;
+    let dir = tempfile::tempdir().unwrap();
+    let (origin, gate) = gated(LEN, 0, true);
+    let proxy = Proxy::on_disk("", &origin.map("/"), dir.path());
+    let (mut slow, _) = reading(&proxy, 0);
+    gate.send(()).unwrap();
+    until("the store", || {
+        proxy.counter(Metric::CacheWriteSuccess) == 1
+    });
+    assert!(slow.bytes(LEN) == pattern(LEN));
+    assert!(proxy.counter(Metric::FillReadbacks) > 0);
+    assert_eq!(origin.requests().len(), 1);
+}
+
 /// An origin that never answers, and tells when its connection is ended.
 fn silent() -> (Origin, Receiver<()>) {
     let (ended, gone) = channel();

@@ -9,12 +9,12 @@ use crate::proxy::fill::{Failure, FillBody};
 use crate::proxy::marker::Marker;
 use crate::proxy::origin::{OriginBody, OriginError, Upstream};
 use crate::proxy::outcome::Outcome;
-use crate::proxy::resume::{Resume, Tail, Wanted};
+use crate::proxy::resume::{self, Resume, Tail, Wanted};
 use crate::proxy::settings::seconds;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// When a fill goes on though no client is left.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ struct Background {
     timeout: Duration,
 }
 
+/// How long a fill may be held back by clients that take nothing of it.
+const HELD_MAX: Duration = Duration::from_secs(1);
 /// Times that a body which broke off is gone on with.
 const RESUMES_MAX: u32 = 3;
 
@@ -158,7 +160,7 @@ impl Pump {
             match next {
                 Ok(Some(data)) => {
                     self.count(self.storing.push(&data));
-                    self.fill.push(data).await;
+                    self.hand_on(data).await;
                     self.count(self.storing.keep_up(Lag::UnderWay).await);
                 }
                 Ok(None) => return self.finish().await,
@@ -170,6 +172,20 @@ impl Pump {
                     }
                 },
             }
+        }
+    }
+
+    /// Gives a part of the body to the followers, at the pace of the fastest.
+    /// One that takes nothing does not hold it where he finds again what he
+    /// missed: in the store, or if that fails, at the origin.
+    async fn hand_on(&self, data: Bytes) {
+        let head = &self.fill.told().head;
+        if !self.storing.is_open() || resume::validator(head).is_none() {
+            return self.fill.push(data).await;
+        }
+        let handed = timeout(HELD_MAX, self.fill.push(data.clone())).await;
+        if handed.is_err() {
+            self.fill.outrun(&data);
         }
     }
 

@@ -9,13 +9,16 @@
 //!
 //! Followers are woken by events, never polled. Memory is bounded: a fill holds
 //! the last [`FillLimits::window`] bytes of its body. The writer goes at the
-//! pace of the fastest follower; one that falls out of the window is told so at
-//! once, reads what it missed from elsewhere, and comes back. A writer that is
-//! dropped wakes everybody with a failure.
+//! pace of the fastest follower, or ahead of all where what they miss can be had
+//! elsewhere; one that falls out of the window is told so at once, reads what it
+//! missed, and comes back. A writer that is dropped wakes everybody with a
+//! failure.
 
 mod parts;
+mod places;
 mod reader;
 mod table;
+mod window;
 mod writer;
 
 pub use parts::{PartClaim, PartFailure, PartTable, PartWait, Stretch};
@@ -28,10 +31,11 @@ use super::outcome::Outcome;
 use bytes::Bytes;
 use http::StatusCode;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use places::Places;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use window::Window;
 
 /// The bounds of fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,50 +111,36 @@ impl<H> Phase<H> {
 #[derive(Debug)]
 struct Shared<H> {
     phase: Phase<H>,
-    chunks: VecDeque<Bytes>,
-    /// Where the first chunk held begins, in bytes of the body.
-    base: u64,
-    /// Bytes of the body that have come.
-    total: u64,
-    /// Where each follower reads; `None` for one that left, or fell behind.
-    positions: Vec<Option<u64>>,
-    /// Followers that have not left: those behind too, and the client whose
-    /// request is fetched.
-    followers: usize,
+    window: Window,
+    /// Of all who follow, the client whose request is fetched too.
+    places: Places,
 }
 
 impl<H> Shared<H> {
     /// The place of the follower that is furthest, of those in the window: one
     /// that fell out of it has nothing more to lose.
     fn fastest(&self) -> Option<u64> {
-        let places = self.positions.iter().copied().flatten();
-        places.filter(|at| *at >= self.base).max()
+        self.places.furthest(self.window.base())
     }
 
     /// Appends a chunk, unless the fastest follower would lose a byte of what
-    /// `window` bytes can hold.
-    fn append(&mut self, chunk: &Bytes, window: u64) -> bool {
+    /// `most` bytes can hold.
+    fn append(&mut self, chunk: &Bytes, most: u64) -> bool {
         let fastest = self.fastest();
-        let ahead = fastest.map_or(0, |at| self.total - at);
-        if ahead > 0 && ahead + bytes(chunk) > window {
+        let ahead = fastest.map_or(0, |at| self.window.total() - at);
+        if ahead > 0 && ahead + bytes(chunk) > most {
             return false;
         }
-        self.chunks.push_back(chunk.clone());
-        self.total += bytes(chunk);
-        self.trim(window, fastest.unwrap_or(self.total));
+        self.window.push(chunk.clone(), most);
+        let needed = fastest.unwrap_or(self.window.total());
+        self.window.trim(most, needed);
         true
     }
 
-    /// Lets go of what lies before `needed` and is more than `window` bytes old.
-    fn trim(&mut self, window: u64, needed: u64) {
-        while self.total - self.base > window {
-            let first = self.chunks.front().map_or(0, bytes);
-            if first == 0 || self.base + first > needed {
-                return;
-            }
-            self.chunks.pop_front();
-            self.base += first;
-        }
+    /// Appends a chunk, whoever loses by that what `most` bytes can't hold.
+    fn force(&mut self, chunk: &Bytes, most: u64) {
+        self.window.push(chunk.clone(), most);
+        self.window.trim(most, self.window.total());
     }
 }
 
@@ -169,15 +159,16 @@ impl<H> Fill<H> {
         Arc::new(Self {
             shared: Mutex::new(Shared {
                 phase: Phase::Heading,
-                chunks: VecDeque::new(),
-                base: 0,
-                total: 0,
-                positions: Vec::new(),
-                followers: 0,
+                window: Window::default(),
+                places: Places::default(),
             }),
             more: Notify::new(),
             room: Notify::new(),
         })
+    }
+
+    fn followers(&self) -> usize {
+        self.shared.lock().places.count()
     }
 
     /// Waits until nobody follows.
@@ -186,7 +177,7 @@ impl<H> Fill<H> {
             let room = self.room.notified();
             let mut room = std::pin::pin!(room);
             room.as_mut().enable();
-            if self.shared.lock().followers == 0 {
+            if self.followers() == 0 {
                 return;
             }
             room.await;

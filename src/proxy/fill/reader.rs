@@ -42,11 +42,7 @@ pub struct FillReader<H> {
 
 impl<H> FillReader<H> {
     pub(super) fn join(fill: &Arc<Fill<H>>) -> Self {
-        let mut shared = fill.shared.lock();
-        let id = shared.positions.len();
-        shared.positions.push(Some(0));
-        shared.followers += 1;
-        drop(shared);
+        let id = fill.shared.lock().places.join();
         Self {
             fill: Arc::clone(fill),
             id,
@@ -86,14 +82,14 @@ impl<H> FillReader<H> {
     /// Whether the window has moved past this follower.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.at < self.fill.shared.lock().base
+        self.at < self.fill.shared.lock().window.base()
     }
 
     /// Goes on at byte `at`, which must have come already.
     pub fn resume(&mut self, at: u64) {
         let mut shared = self.fill.shared.lock();
-        self.at = at.min(shared.total);
-        note(&mut shared, self.id, Some(self.at));
+        self.at = at.min(shared.window.total());
+        shared.places.note(self.id, Some(self.at));
     }
 
     /// Asks `what` now and after each event until it has an answer; it is told
@@ -129,12 +125,12 @@ impl<H> FillReader<H> {
 
 /// The part at `at`, or how it ended there.
 fn take<H>(shared: &mut Shared<H>, at: &mut u64, id: usize) -> Option<Next> {
-    if *at < shared.base {
+    if *at < shared.window.base() {
         return Some(behind(shared, id));
     }
-    if let Some(chunk) = chunk_at(shared, *at) {
+    if let Some(chunk) = shared.window.chunk_at(*at) {
         *at += bytes(&chunk);
-        note(shared, id, Some(*at));
+        shared.places.note(id, Some(*at));
         return Some(Next::Data(chunk));
     }
     match &shared.phase {
@@ -146,42 +142,20 @@ fn take<H>(shared: &mut Shared<H>, at: &mut u64, id: usize) -> Option<Next> {
 
 /// Out of the window: this follower holds nobody back any more.
 fn behind<H>(shared: &mut Shared<H>, id: usize) -> Next {
-    note(shared, id, None);
+    shared.places.note(id, None);
     match &shared.phase {
         Phase::Failed(failure) => Next::Failed(failure.clone()),
         Phase::Heading
         | Phase::Streaming(_)
         | Phase::Done(_)
         | Phase::Refreshed
-        | Phase::Uncacheable => Next::Behind(shared.base),
+        | Phase::Uncacheable => Next::Behind(shared.window.base()),
     }
-}
-
-fn note<H>(shared: &mut Shared<H>, id: usize, position: Option<u64>) {
-    if let Some(slot) = shared.positions.get_mut(id) {
-        *slot = position;
-    }
-}
-
-/// The chunk that begins at `at`, or the rest of the one that holds it.
-fn chunk_at<H>(shared: &Shared<H>, at: u64) -> Option<Bytes> {
-    let mut skip = at - shared.base;
-    for chunk in &shared.chunks {
-        if skip < bytes(chunk) {
-            let skip = usize::try_from(skip).unwrap_or(chunk.len());
-            return Some(chunk.slice(skip..));
-        }
-        skip -= bytes(chunk);
-    }
-    None
 }
 
 impl<H> Drop for FillReader<H> {
     fn drop(&mut self) {
-        let mut shared = self.fill.shared.lock();
-        note(&mut shared, self.id, None);
-        shared.followers -= 1;
-        drop(shared);
+        self.fill.shared.lock().places.leave(self.id);
         self.fill.room.notify_waiters();
     }
 }

@@ -191,6 +191,21 @@ async fn the_writer_is_held_back_by_its_only_follower() {
 }
 
 #[tokio::test]
+async fn a_writer_that_outruns_its_followers_holds_no_more_than_the_window() {
+    let table = window(4);
+    let writer = writer(&table);
+    let mut own = writer.reader();
+    let body = writer.head("head");
+    for piece in [b"ab", b"cd", b"ef", b"gh"] {
+        body.outrun(&Bytes::from_static(piece));
+    }
+    assert_eq!(own.next().await, Next::Behind(4));
+    own.resume(4);
+    body.done();
+    assert_eq!(rest(&mut own).await, (b"efgh".to_vec(), Next::End));
+}
+
+#[tokio::test]
 async fn one_that_fell_behind_holds_nothing_when_the_others_leave() {
     let table = window(4);
     let writer = writer(&table);

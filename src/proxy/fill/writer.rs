@@ -54,6 +54,10 @@ impl<H> Drop for Hold<H> {
 pub struct FillWatch<H>(Arc<Fill<H>>);
 
 impl<H> FillWatch<H> {
+    pub(super) fn of(fill: &Arc<Fill<H>>) -> Self {
+        Self(Arc::clone(fill))
+    }
+
     /// Waits until nobody follows. Cancel-safe.
     pub async fn deserted(&self) {
         self.0.deserted().await;
@@ -96,7 +100,7 @@ impl<H> FillWriter<H> {
     /// Tells, beside the fetch, whether anybody still waits for it.
     #[must_use]
     pub fn watch(&self) -> FillWatch<H> {
-        FillWatch(Arc::clone(&self.hold.fill))
+        FillWatch::of(&self.hold.fill)
     }
 
     /// A cacheable head has come: followers judge it and read on.
@@ -154,6 +158,14 @@ impl<H> FillBody<H> {
         self.hold.fill.more.notify_waiters();
     }
 
+    /// Hands a part of the body on without waiting: whoever would lose a byte
+    /// of the window has fallen out of it.
+    pub fn outrun(&self, chunk: &Bytes) {
+        let window = self.hold.table.limits().window;
+        self.hold.fill.shared.lock().force(chunk, window);
+        self.hold.fill.more.notify_waiters();
+    }
+
     /// What the head told.
     #[must_use]
     pub const fn told(&self) -> &Arc<H> {
@@ -163,7 +175,7 @@ impl<H> FillBody<H> {
     /// Followers that have not left.
     #[must_use]
     pub fn followers(&self) -> usize {
-        self.hold.fill.shared.lock().followers
+        self.hold.fill.followers()
     }
 
     /// Waits until nobody follows. Cancel-safe.
@@ -174,7 +186,7 @@ impl<H> FillBody<H> {
     /// Bytes handed over so far.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.hold.fill.shared.lock().total
+        self.hold.fill.shared.lock().window.total()
     }
 
     /// The body is whole, and committed to the cache if it is stored.
