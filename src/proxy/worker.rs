@@ -71,12 +71,19 @@ impl Worker {
         let mut life = self.context.shared.life.clone();
         life.reaches(Stage::Draining).await;
         tokio::select! {
-            () = self.empty() => {}
+            () = self.idle() => {}
             () = life.reaches(Stage::Stopped) => {
                 // Past this, dropping the runtime cuts them off all the same.
                 drop(tokio::time::timeout(CUT_GRACE, self.empty()).await);
             }
         }
+    }
+
+    /// Until nobody is connected, nor follows from another thread what may be
+    /// fetched on this one.
+    async fn idle(&self) {
+        self.empty().await;
+        self.context.shared.fills.deserted().await;
     }
 
     async fn empty(&self) {

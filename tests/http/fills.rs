@@ -191,6 +191,31 @@ fn a_client_that_takes_nothing_does_not_hold_what_is_stored() {
     assert_eq!(origin.requests().len(), 1);
 }
 
+#[test]
+fn a_fetch_outlives_its_drained_thread_for_who_follows_from_another() {
+    let (origin, gate) = gated(1000, 500, false);
+    let (proxy, other) = Proxy::of_two_threads(&origin.map("/"));
+    let (first, _) = reading(&proxy, 500);
+    let mut second = Client::connect(other);
+    assert_eq!(second.send(GET).head().unwrap().status, 200);
+    let mut got = second.bytes(500);
+    proxy.drain();
+    until("no thread accepts", || {
+        proxy.counter(Metric::NetAcceptsOpen) == 0
+    });
+    first.reset();
+    until("the abort", || {
+        proxy.counter(Metric::OutcomeClientAbort) == 1
+    });
+    // What the first thread would do by itself, it has done now.
+    assert!(!second.has_answer_within(Duration::from_millis(50)));
+    gate.send(()).unwrap();
+    got.extend(second.bytes(500));
+    assert!(got == pattern(1000));
+    assert_eq!(origin.requests().len(), 1);
+    proxy.ended();
+}
+
 /// An origin that never answers, and tells when its connection is ended.
 fn silent() -> (Origin, Receiver<()>) {
     let (ended, gone) = channel();

@@ -1,7 +1,7 @@
 //! A proxy of one event thread in this process, on a port of its own.
 
 use arc_swap::ArcSwap;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use strata::base::clock::{Clock, SystemClock};
@@ -15,7 +15,7 @@ use strata::proxy::access_log::AccessLog;
 use strata::proxy::cache_rules::CacheRules;
 use strata::proxy::fill::{FillLimits, FillTable};
 use strata::proxy::life::{LifeControl, Stage};
-use strata::proxy::listener::{self, ListenOptions};
+use strata::proxy::listener::{self, ListenOptions, Listeners};
 use strata::proxy::snapshot::SnapshotParts;
 use strata::proxy::{Shared, Snapshot, WorkerContext, worker};
 use strata::remap::{IpAllow, RemapOptions, Table};
@@ -30,7 +30,7 @@ pub(crate) struct Proxy {
     pub(crate) registry: Arc<Registry>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     control: LifeControl,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Proxy {
@@ -84,13 +84,23 @@ impl Proxy {
         Self::running(snapshot(records, remap), Box::new(adapt))
     }
 
+    /// A proxy of two event threads, the other one on an address of its own.
+    pub(crate) fn of_two_threads(remap: &str) -> (Self, SocketAddr) {
+        let (to, from) = std::sync::mpsc::channel();
+        let keep = move |shared: Shared| {
+            to.send(shared.clone()).unwrap();
+            shared
+        };
+        let mut proxy = Self::running(snapshot("", remap), Box::new(keep));
+        let listeners = listen();
+        let thread = event_thread(listeners.sockets, 1000, from.recv().unwrap());
+        proxy.threads.push(thread);
+        (proxy, listeners.address)
+    }
+
     /// A proxy with this snapshot, and shared things as `adapt` makes them.
     pub(crate) fn running(snapshot: Snapshot, adapt: Box<dyn FnOnce(Shared) -> Shared>) -> Self {
-        let options = ListenOptions {
-            backlog: 128,
-            shares: 1,
-        };
-        let listeners = listener::listen("127.0.0.1:0".parse().unwrap(), options).unwrap();
+        let listeners = listen();
         let slots = usize::try_from(snapshot.records.net_max_connections_in).unwrap();
         let (control, life) = LifeControl::new();
         let registry = Registry::new();
@@ -107,17 +117,13 @@ impl Proxy {
             fills: FillTable::new(FillLimits::default()),
             log: Arc::new(AccessLog::off()),
         });
-        let thread = std::thread::spawn(move || {
-            let slots = Arc::new(Semaphore::new(slots));
-            let context = || WorkerContext::new(shared);
-            worker::run(listeners.sockets, slots, context).unwrap();
-        });
+        let thread = event_thread(listeners.sockets, slots, shared);
         Self {
             address: listeners.address,
             registry,
             snapshot,
             control,
-            thread: Some(thread),
+            threads: vec![thread],
         }
     }
 
@@ -151,16 +157,18 @@ impl Proxy {
         self.control.advance(Stage::Draining);
     }
 
-    /// Waits for the event thread to end by itself.
+    /// Waits for the event threads to end by themselves.
     pub(crate) fn ended(mut self) {
-        self.thread.take().unwrap().join().unwrap();
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.control.advance(Stage::Stopped);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let ended = thread.join();
             assert!(
                 ended.is_ok() || std::thread::panicking(),
@@ -168,6 +176,21 @@ impl Drop for Proxy {
             );
         }
     }
+}
+
+fn listen() -> Listeners {
+    let options = ListenOptions {
+        backlog: 128,
+        shares: 1,
+    };
+    listener::listen("127.0.0.1:0".parse().unwrap(), options).unwrap()
+}
+
+fn event_thread(sockets: Vec<TcpListener>, slots: usize, shared: Shared) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let slots = Arc::new(Semaphore::new(slots));
+        worker::run(sockets, slots, || WorkerContext::new(shared)).unwrap();
+    })
 }
 
 /// The snapshot of a records.config and a remap.config without faults.

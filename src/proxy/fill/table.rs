@@ -1,7 +1,7 @@
 //! Which fills are under way, and which keys are known to be uncacheable.
 
 use super::parts::PartTable;
-use super::{Fill, FillLimits, FillReader, FillWriter};
+use super::{Fill, FillLimits, FillReader, FillWatch, FillWriter};
 use crate::base::clock::MonoTime;
 use crate::cache::CacheKey;
 use parking_lot::Mutex;
@@ -130,6 +130,23 @@ impl<H> FillTable<H> {
     /// A cacheable response has come: the memory was wrong.
     pub fn forget(&self, key: &CacheKey) {
         self.shard(key).lock().uncacheable.remove(&key.hash());
+    }
+
+    /// Waits until nobody follows a fill that is under way. Cancel-safe.
+    pub async fn deserted(&self) {
+        while let Some(watch) = self.followed() {
+            watch.deserted().await;
+        }
+    }
+
+    /// A fill that somebody follows.
+    fn followed(&self) -> Option<FillWatch<H>> {
+        self.shards.iter().find_map(|shard| {
+            let shard = shard.lock();
+            let mut fills = shard.fills.values();
+            let followed = fills.find(|(_, fill)| fill.followers() > 0);
+            followed.map(|(_, fill)| FillWatch::of(fill))
+        })
     }
 
     /// Fills under way.

@@ -206,6 +206,19 @@ async fn a_writer_that_outruns_its_followers_holds_no_more_than_the_window() {
 }
 
 #[tokio::test]
+async fn a_table_is_deserted_when_nobody_follows_any_of_its_fills() {
+    let table = window(4);
+    table.deserted().await;
+    let writer = writer(&table);
+    table.deserted().await;
+    let own = writer.reader();
+    let waits = tokio::time::timeout(Duration::from_millis(10), table.deserted());
+    assert!(waits.await.is_err(), "somebody follows");
+    drop(own);
+    table.deserted().await;
+}
+
+#[tokio::test]
 async fn one_that_fell_behind_holds_nothing_when_the_others_leave() {
     let table = window(4);
     let writer = writer(&table);
