@@ -216,6 +216,68 @@ fn a_fetch_outlives_its_drained_thread_for_who_follows_from_another() {
     proxy.ended();
 }
 
+/// What an origin that tells languages and users apart has at `/a`, and what a
+/// client is to get of it.
+fn own_answer(language: &str, user: &str) -> Vec<u8> {
+    format!("{language}/{user}").repeat(1000).into_bytes()
+}
+
+#[test]
+fn clients_that_differ_get_their_own_right_answers_on_one_cold_key() {
+    let (open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::answering(move |request| {
+        let field = |name| {
+            request
+                .fields(name)
+                .first()
+                .copied()
+                .unwrap_or("-")
+                .to_owned()
+        };
+        let body = own_answer(&field("accept-language"), &field("authorization"));
+        // It opens for good when the sender is dropped.
+        gate.lock().unwrap().recv().ok();
+        let head = "HTTP/1.1 200 OK\r\nVary: Accept-Language\r\nCache-Control: max-age=60\r\n";
+        let length = body.len();
+        let head = format!("{head}Content-Length: {length}\r\n\r\n");
+        [head.as_bytes(), &body].concat()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut asked = Vec::new();
+    for n in 0..120_usize {
+        let language = ["de", "fr", "it"][n % 3];
+        let user = if n.is_multiple_of(10) {
+            format!("user{n}")
+        } else {
+            "-".to_owned()
+        };
+        let mut fields = format!("Accept-Language: {language}\r\n");
+        if user != "-" {
+            fields += &format!("Authorization: {user}\r\n");
+        }
+        let range = (n.is_multiple_of(4)).then(|| n * 7..n * 9 + 50);
+        if let Some(range) = &range {
+            fields += &format!("Range: bytes={}-{}\r\n", range.start, range.end - 1);
+        }
+        let mut client = Client::connect(proxy.address);
+        client.send(format!("GET /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+        asked.push((client, own_answer(language, &user), range));
+    }
+    until("all requests", || {
+        proxy.counter(Metric::IncomingRequests) == 120
+    });
+    drop(open);
+    for (client, whole, range) in &mut asked {
+        let answer = client.response().unwrap();
+        match (answer.status, range) {
+            (206, Some(range)) => assert!(answer.body == whole[range.clone()], "{}", answer.head),
+            (200, _) => assert!(answer.body == *whole, "{}", answer.head),
+            _ => panic!("{}", answer.head),
+        }
+    }
+}
+
 /// An origin that never answers, and tells when its connection is ended.
 fn silent() -> (Origin, Receiver<()>) {
     let (ended, gone) = channel();

@@ -342,6 +342,23 @@ fn what_may_not_be_stored_in_part_is_passed_on_as_it_is_asked_for() {
 }
 
 #[test]
+fn who_waits_for_a_part_that_may_not_be_stored_asks_once_for_his_own() {
+    let site = Site::new(
+        4 * MIB,
+        &Manner::with("ETag: {tag}\r\nCache-Control: private\r\n"),
+    );
+    std::thread::scope(|scope| {
+        for n in 0..50 {
+            let site = &site;
+            scope.spawn(move || site.range(MIB + n..MIB + n + 5));
+        }
+    });
+    // Each its own, and one more to find out.
+    let requests = site.origin.requests();
+    assert!(requests.len() <= 51, "{}", requests.len());
+}
+
+#[test]
 fn an_origin_without_ranges_gives_the_whole_once() {
     let manner = Manner {
         ranges: false,

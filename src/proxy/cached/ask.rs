@@ -52,6 +52,14 @@ impl Asking {
         }
     }
 
+    /// A range that can't be stored is asked for as the client did.
+    const fn pass_range(&self) -> Step {
+        Step::Pass(Passing {
+            outcome: Outcome::MissRange,
+            why: self.plan.why,
+        })
+    }
+
     /// What a response for this client only comes to.
     fn relayed(&self, reason: NotStorable) -> Outcome {
         if self.plan.outcome == Outcome::UncacheableRemembered {
@@ -71,15 +79,16 @@ impl Cached<'_> {
     ) -> Step {
         let key = found.key(self.routed);
         if let Some(passing) = self.passes(&found, &plan) {
+            let may_follow = passing.may_follow() && !self.is_authorized();
             let following = self.ctx.shared.fills.follow(&key);
-            let Some(reader) = following.filter(|_| passing.may_follow()) else {
+            let Some(reader) = following.filter(|_| may_follow) else {
                 return Step::Pass(passing);
             };
             let asking = self.asking(found, plan);
             return self.follow(reader, asking, reply).await;
         }
         let asking = self.asking(found, plan);
-        if self.routed.head.headers.contains_key(AUTHORIZATION) {
+        if self.is_authorized() {
             return self.alone(asking, Conditions::Strip, reply).await;
         }
         let now = self.ctx.shared.clock.mono();
@@ -87,16 +96,19 @@ impl Cached<'_> {
             Claim::Writer(_) if self.is_overtaken() => Step::Again,
             Claim::Writer(writer) => self.write(writer, asking, Conditions::Strip, reply).await,
             Claim::Follower(reader) => self.behind(reader, asking, reply).await,
-            Claim::Remembered if asking.job.part.is_some() => Step::Pass(Passing {
-                outcome: Outcome::MissRange,
-                why: asking.plan.why,
-            }),
+            Claim::Remembered if asking.job.part.is_some() => asking.pass_range(),
             Claim::Remembered => {
                 let mut asking = asking;
                 asking.plan.outcome = Outcome::UncacheableRemembered;
                 self.alone(asking, Conditions::Keep, reply).await
             }
         }
+    }
+
+    /// Whether the origin may answer the client as nobody else: what another
+    /// request fetches now is then not waited for.
+    fn is_authorized(&self) -> bool {
+        self.routed.head.headers.contains_key(AUTHORIZATION)
     }
 
     /// Whether another fill ended after the cache was looked up, and may have
@@ -187,12 +199,7 @@ impl Cached<'_> {
                 drop(own);
                 return self.serve_part(*part, asking.plan, reply).await;
             }
-            Fetched::NotPart => {
-                return Step::Pass(Passing {
-                    outcome: Outcome::MissRange,
-                    why: asking.plan.why,
-                });
-            }
+            Fetched::NotPart => return asking.pass_range(),
             Fetched::Relay(response, reason) => {
                 let told = (asking.relayed(reason), conditions);
                 self.relay(*response, told, &asking, reply).await
@@ -367,6 +374,7 @@ impl Cached<'_> {
                 drop(reader);
                 Box::pin(self.alone(asking, Conditions::Strip, reply)).await
             }
+            HeadEvent::Uncacheable if asking.job.part.is_some() => asking.pass_range(),
             HeadEvent::Uncacheable => Box::pin(self.alone(asking, Conditions::Keep, reply)).await,
             HeadEvent::Refreshed => {
                 self.validated = true;
