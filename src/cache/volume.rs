@@ -7,6 +7,7 @@ mod pages;
 mod passing;
 mod room;
 mod settle;
+mod sharing;
 mod span;
 mod start;
 mod strangers;
@@ -16,6 +17,7 @@ mod watch;
 mod wear;
 
 pub(super) use live::{LiveStripe, Located, Written};
+pub(super) use sharing::Share;
 pub(super) use span::LiveSpan;
 pub(super) use start::StripeSeed;
 pub(super) use survey::Surveyed;

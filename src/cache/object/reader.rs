@@ -4,6 +4,7 @@ use super::answer::BodyError;
 use super::parts::Parts;
 use super::stored::{Fragments, Stored};
 use crate::cache::store::Cache;
+use crate::cache::volume::Share;
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -17,6 +18,8 @@ pub struct BodyReader {
     chunk_start: u64,
     /// What is left to give.
     left: Range<u64>,
+    /// In the fragment that was given last.
+    share: Option<Share>,
     collector: Option<Collector>,
 }
 
@@ -37,6 +40,7 @@ impl BodyReader {
             chunk: 0,
             chunk_start: 0,
             left,
+            share: None,
             collector: None,
         }
     }
@@ -84,8 +88,8 @@ impl BodyReader {
     }
 
     /// The next piece, never empty; `None` at the end. Of a body in fragments
-    /// each piece is a fragment, read from the device and verified; nothing is
-    /// copied.
+    /// each piece is a fragment, read from the device and verified, once for all
+    /// who are given it at the time; nothing is copied.
     ///
     /// # Errors
     /// When a fragment is gone, damaged, or the device fails: then the rest
@@ -122,8 +126,10 @@ impl BodyReader {
         let size = u64::from(fragments.bytes).max(1);
         let index = self.left.start / size;
         let offset = index * size;
-        let read = fragments.read(index).await;
-        let bytes = read.map_err(|miss| BodyError::at(offset, miss))?;
+        self.share = None;
+        let read = fragments.shared(index).await;
+        let (bytes, share) = read.map_err(|miss| BodyError::at(offset, miss))?;
+        self.share = Some(share);
         let whole = size.min(self.stored.body_len - offset);
         if len(&bytes) != whole {
             return Err(BodyError::Missing { offset });

@@ -6,7 +6,7 @@ use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::object::{HeadKind, ObjectContent, body_key};
 use crate::cache::invalidation::Subject;
 use crate::cache::ram::RamValue;
-use crate::cache::volume::{LiveStripe, Located};
+use crate::cache::volume::{LiveStripe, Located, Share};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -216,6 +216,17 @@ impl Fragments {
             }
             (read, _) => read,
         }
+    }
+
+    /// Fragment `index`, and a share in it: whoever wants it while a share is
+    /// held gets the same bytes.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(in crate::cache) async fn shared(&self, index: u64) -> Result<(Bytes, Share), Miss> {
+        let share = self.stripe.sharing.of(body_key(self.object_id, index));
+        let bytes = share.bytes(self.read(index)).await?;
+        Ok((bytes, share))
     }
 
     /// How many hold a body of `body_len` bytes.

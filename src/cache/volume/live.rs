@@ -1,6 +1,7 @@
 //! A stripe in use: lookups and reads by any thread, writes under its lock.
 
 use super::settle::Settling;
+use super::sharing::Sharing;
 use super::span::LiveSpan;
 use super::strangers::Strangers;
 use super::wear::Wear;
@@ -56,6 +57,8 @@ pub(in crate::cache) struct LiveStripe {
     pub(super) turns: AtomicU64,
     pub(super) wear: Wear,
     pub(super) settling: Settling,
+    /// Fragments of bodies that are on their way to clients.
+    pub(in crate::cache) sharing: Sharing,
     /// The walk ahead of the cursor; `None` until it has begun.
     pub(super) passing: Mutex<Option<Passing>>,
 }
@@ -141,6 +144,7 @@ impl LiveStripe {
             turns: AtomicU64::new(0),
             wear: Wear::default(),
             settling: Settling::default(),
+            sharing: Sharing::default(),
             passing: Mutex::default(),
         })
     }
