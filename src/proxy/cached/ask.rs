@@ -2,19 +2,18 @@
 
 use super::job::{Conditions, FillHead, Job, Stale};
 use super::lead::{self, Fetched, Filling};
-use super::lookup::{Found, is_acceptable};
+use super::lookup::Found;
 use super::plan::Plan;
 use super::{Cached, Copy, Step, pump};
-use crate::cache::BodyReader;
+use crate::cache::{BodyReader, CacheKey};
 use crate::http::conditional::Precondition;
-use crate::http::reuse::{self, OriginFailure};
+use crate::http::reuse::OriginFailure;
 use crate::http::storable::NotStorable;
 use crate::proxy::cache_status::{CacheStatus, Forwarded};
 use crate::proxy::decide;
 use crate::proxy::fetch::{self, Passing};
 use crate::proxy::fill::{Claim, Failure, FillReader, FillWriter, HeadEvent};
 use crate::proxy::h1::{ClientWrite, Reply};
-use crate::proxy::marker;
 use crate::proxy::origin::{OriginBody, OriginResponse};
 use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::{self, Account, Framed};
@@ -32,7 +31,7 @@ const OVERTAKEN_MAX: u32 = 3;
 
 /// What is at hand while the origin is asked.
 pub(super) struct Asking {
-    job: Rc<Job>,
+    pub(super) job: Rc<Job>,
     pub(super) plan: Plan,
     /// What is held, and its body to serve.
     pub(super) held: Option<(Rc<Stale>, BodyReader)>,
@@ -91,8 +90,18 @@ impl Cached<'_> {
         if self.is_authorized() {
             return self.alone(asking, Conditions::Strip, reply).await;
         }
+        self.take_part(&key, asking, reply).await
+    }
+
+    /// Begins the fill of a key, or waits for the one that is under way.
+    pub(super) async fn take_part<W: ClientWrite>(
+        &mut self,
+        key: &CacheKey,
+        asking: Asking,
+        reply: &mut Reply<'_, W>,
+    ) -> Step {
         let now = self.ctx.shared.clock.mono();
-        match self.ctx.shared.fills.claim(&key, now) {
+        match self.ctx.shared.fills.claim(key, now) {
             Claim::Writer(_) if self.is_overtaken() => Step::Again,
             Claim::Writer(writer) => self.write(writer, asking, Conditions::Strip, reply).await,
             Claim::Follower(reader) => self.behind(reader, asking, reply).await,
@@ -166,7 +175,7 @@ impl Cached<'_> {
     }
 
     /// Asks for itself, beside whoever else does.
-    async fn alone<W: ClientWrite>(
+    pub(super) async fn alone<W: ClientWrite>(
         &mut self,
         asking: Asking,
         conditions: Conditions,
@@ -370,9 +379,9 @@ impl Cached<'_> {
             HeadEvent::Head(head) if self.may_share(&head) => {
                 self.serve_shared((reader, head), asking, reply).await
             }
-            HeadEvent::Head(_) => {
+            HeadEvent::Head(head) => {
                 drop(reader);
-                Box::pin(self.alone(asking, Conditions::Strip, reply)).await
+                Box::pin(self.turned_away(&head, asking, reply)).await
             }
             HeadEvent::Uncacheable if asking.job.part.is_some() => asking.pass_range(),
             HeadEvent::Uncacheable => Box::pin(self.alone(asking, Conditions::Keep, reply)).await,
@@ -390,18 +399,6 @@ impl Cached<'_> {
             }
             HeadEvent::Failed(failure) => self.serve_stale(failure, asking, reply).await,
         }
-    }
-
-    /// Whether the response under way would be a reuse for this request too
-    /// (RFC 9111 4).
-    fn may_share(&self, head: &FillHead) -> bool {
-        let policy = &self.routed.policy;
-        let now = self.ctx.shared.clock.wall();
-        let rule = policy.normalize_accept_encoding;
-        let selected = marker::selected(&head.fields, &self.routed.head.headers, rule);
-        selected == head.selected
-            && is_acceptable(self.routed, &head.head)
-            && reuse::judge(&head.head.facts(), &self.asked, policy, now).serves()
     }
 
     async fn serve_shared<W: ClientWrite>(

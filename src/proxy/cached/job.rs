@@ -41,6 +41,8 @@ pub struct FillHead {
     /// The fields that select it (Vary), and the values that did.
     pub(super) fields: Vec<HeaderName>,
     pub(super) selected: Vec<u8>,
+    /// The marker that will lead to it and to the other alternates.
+    pub(super) marker: Option<Marker>,
 }
 
 /// One thread's means, owned.

@@ -311,6 +311,7 @@ fn fill(
         storing: Storing::new(object),
         selected: place.selected,
         fields: place.fields,
+        marker: place.marker.clone(),
     });
     let filling = Filling {
         head: Arc::clone(fill.told()),

@@ -10,6 +10,7 @@ mod plan;
 mod pump;
 mod push;
 mod storing;
+mod turned;
 
 pub use job::{FillHead, Fills};
 pub(super) use lead::error_response;
@@ -79,6 +80,7 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
         has_waited: false,
         has_read: false,
         ended: 0,
+        diverted: false,
         overtaken: 0,
     };
     let step = tokio::select! {
@@ -168,6 +170,8 @@ struct Cached<'a> {
     has_read: bool,
     /// Fills that had ended when the cache was looked up.
     ended: u64,
+    /// Another alternate's fill turned it away before.
+    diverted: bool,
     /// Times that another fill ended between the lookup and the claim.
     overtaken: u32,
 }

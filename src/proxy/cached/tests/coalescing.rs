@@ -178,6 +178,51 @@ async fn who_may_not_share_gets_a_response_of_his_own() {
 }
 
 #[tokio::test]
+async fn each_alternate_of_a_cold_key_is_fetched_once_and_all_are_kept() {
+    local(async {
+        let gate = Rc::new(Notify::new());
+        let held = Rc::clone(&gate);
+        let (proxy, origin) = proxy(move |head, nth| {
+            let lang = head.split("x-lang: ").nth(1).unwrap().get(..2).unwrap();
+            let text = ok("Cache-Control: max-age=60\r\nVary: X-Lang\r\n", lang);
+            if nth == 0 {
+                gated(text, &held)
+            } else {
+                text.into()
+            }
+        })
+        .await;
+        let ask = |lang: &'static str| {
+            let proxy = proxy.clone();
+            spawn_local(async move {
+                let answer = proxy.get("/a", &format!("X-Lang: {lang}\r\n")).await;
+                assert_eq!(answer.text(), lang);
+            })
+        };
+        let first = ask("de");
+        settle().await;
+        let others: Vec<_> = ["fr", "de", "it"]
+            .iter()
+            .cycle()
+            .take(30)
+            .map(|lang| ask(lang))
+            .collect();
+        settle().await;
+        gate.notify_one();
+        first.await.unwrap();
+        for other in others {
+            other.await.unwrap();
+        }
+        assert_eq!(origin.count(), 3);
+        for lang in ["fr", "de", "it"] {
+            ask(lang).await.unwrap();
+        }
+        assert_eq!(origin.count(), 3, "all are stored");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn all_who_wait_for_an_origin_that_breaks_off_are_cut() {
     local(async {
         let gate = Rc::new(Notify::new());
