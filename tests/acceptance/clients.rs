@@ -55,6 +55,34 @@ fn curl_wget_python_and_wrk_get_the_image_whole() {
 }
 
 #[test]
+fn curl_reads_ranges_and_resumes_and_each_byte_leaves_the_origin_once() {
+    const LEN: usize = 5_000_000;
+    let film: Vec<u8> = (0..1_250_000_u32).flat_map(u32::to_le_bytes).collect();
+    let nginx = Nginx::start(IMAGE_BYTES, "expires 1h;");
+    nginx.put("film", &film);
+    let site = in_front_of(&nginx);
+    let url = site.url("/film");
+    for (range, bytes) in [
+        ("0-0", 0..1),
+        ("4999990-", 4_999_990..LEN),
+        ("-17", LEN - 17..LEN),
+        ("1048570-1048580", 1_048_570..1_048_581),
+        ("1500000-3500000", 1_500_000..3_500_001),
+        ("1500000-3500000", 1_500_000..3_500_001),
+    ] {
+        let got = run("curl", &["-sS", "--fail", "-r", range, &url]).stdout;
+        assert!(got == film[bytes], "{range}");
+    }
+    let begun = site.path("film");
+    fs::write(&begun, &film[..1_234_567]).unwrap();
+    let file = begun.to_str().unwrap();
+    stdout("curl", &["-sS", "--fail", "-C", "-", "-o", file, &url]);
+    assert!(fs::read(&begun).unwrap() == film);
+    assert!(run("curl", &["-sS", "--fail", &url]).stdout == film);
+    assert_eq!(nginx.sent(), 5_000_000);
+}
+
+#[test]
 fn ab_with_expires_makes_one_origin_request() {
     let nginx = Nginx::start(IMAGE_BYTES, "expires 1h;");
     let site = in_front_of(&nginx);

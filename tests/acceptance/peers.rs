@@ -137,8 +137,33 @@ impl Nginx {
         open_to_workers(&self.dir);
     }
 
+    /// Puts a file beside the image.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.dir.path().join(name), bytes).unwrap();
+        open_to_workers(&self.dir);
+    }
+
+    /// Bytes of bodies that have left nginx.
+    pub(crate) fn sent(&self) -> u64 {
+        let sizes = self.answers().into_iter().map(|(_, answer)| {
+            let bytes = answer.rsplit(' ').next().unwrap();
+            bytes.parse::<u64>().unwrap()
+        });
+        sizes.sum()
+    }
+
     /// The requests that reached nginx: method and status of each.
     pub(crate) fn requests(&self) -> Vec<String> {
+        let request = |(method, answer): (String, String)| {
+            let status = answer.split(' ').next().unwrap();
+            format!("{method} {status}")
+        };
+        self.answers().into_iter().map(request).collect()
+    }
+
+    /// What nginx has written of each request: its method, and what it was
+    /// answered by, status and bytes.
+    fn answers(&self) -> Vec<(String, String)> {
         // nginx writes a line after its answer has gone out; being one
         // process, it has written those of all before it answers this.
         http::get(self.port, LAST).unwrap();
@@ -146,8 +171,7 @@ impl Nginx {
         let request = |line: &str| {
             let mut quoted = line.split('"').skip(1);
             let method = quoted.next()?.split(' ').next()?.to_owned();
-            let status = quoted.next()?.trim().split(' ').next()?.to_owned();
-            Some(format!("{method} {status}"))
+            Some((method, quoted.next()?.trim().to_owned()))
         };
         let others = log.lines().filter(|line| !line.contains(LAST));
         others.filter_map(request).collect()
