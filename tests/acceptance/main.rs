@@ -9,6 +9,7 @@
 
 mod bench;
 mod clients;
+mod crowds;
 mod devices;
 mod dying;
 mod forward;
