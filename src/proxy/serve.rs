@@ -66,8 +66,8 @@ pub(super) struct Server<'a, 'c, W> {
     pub(super) ctx: &'a WorkerContext,
     pub(super) routed: &'a Routed,
     pub(super) reply: &'a mut Reply<'c, W>,
-    /// The cache had lost a part of what was served.
-    pub(super) lost: bool,
+    /// A part of what was served is not in the cache any more.
+    pub(super) gone: bool,
 }
 
 impl<W: ClientWrite> Server<'_, '_, W> {
@@ -292,7 +292,7 @@ impl<W: ClientWrite> Server<'_, '_, W> {
             Err(error) if error.is_lost => error,
             next => return next,
         };
-        self.lost = true;
+        self.gone |= error.is_gone;
         self.ctx.cells.add(Metric::CacheReadErrors, 1);
         let tail = self.rest(serving).await.ok_or(error)?;
         self.ctx.cells.add(Metric::FillResumed, 1);

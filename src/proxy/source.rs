@@ -22,6 +22,8 @@ pub(super) struct SourceError {
     pub(super) detail: Box<str>,
     /// The cache has lost it: the origin may still have it.
     pub(super) is_lost: bool,
+    /// And will not find it the next time either.
+    pub(super) is_gone: bool,
 }
 
 impl SourceError {
@@ -31,6 +33,7 @@ impl SourceError {
             answer: Answer::OriginClosed,
             detail: detail.into(),
             is_lost: true,
+            is_gone: true,
         }
     }
 }
@@ -42,13 +45,18 @@ impl From<&Failure> for SourceError {
             answer: failure.answer,
             detail: (*failure.detail).into(),
             is_lost: false,
+            is_gone: false,
         }
     }
 }
 
 impl From<BodyError> for SourceError {
     fn from(error: BodyError) -> Self {
-        Self::lost(&error.to_string())
+        Self {
+            // A device that is busy, or silent for once, has it yet.
+            is_gone: matches!(error, BodyError::Missing { .. }),
+            ..Self::lost(&error.to_string())
+        }
     }
 }
 
@@ -59,6 +67,7 @@ impl From<OriginError> for SourceError {
             answer: error.answer(),
             detail: error.to_string().into(),
             is_lost: false,
+            is_gone: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reading a body: what is in memory at once, fragments as they are read.
 
 use super::answer::BodyError;
+use super::hit::CopyRef;
 use super::parts::Parts;
 use super::stored::{Fragments, Stored};
 use crate::cache::store::Cache;
@@ -54,6 +55,12 @@ impl BodyReader {
             chunks: Vec::new(),
         });
         reader
+    }
+
+    /// Names the copy that it reads.
+    #[must_use]
+    pub fn copy(&self) -> CopyRef {
+        CopyRef(Arc::clone(&self.stored))
     }
 
     /// The fragments of an object that was stored in part, whether any is

@@ -60,6 +60,15 @@ pub(in crate::cache) struct Home {
 }
 
 impl Stored {
+    /// Whether both are this one copy, wherever it lies.
+    pub(in crate::cache) fn is_same_copy(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let same_home = |one: &Home, other: &Home| {
+            Arc::ptr_eq(&one.stripe, &other.stripe) && one.entry.same_place(other.entry)
+        };
+        let homes = self.home.as_ref().zip(other.home.as_ref());
+        Arc::ptr_eq(self, other) || homes.is_some_and(|(one, other)| same_home(one, other))
+    }
+
     /// The same body under a newer head, which lies nowhere yet.
     pub(in crate::cache) fn with_meta(&self, meta: Bytes, epoch: u64) -> Self {
         Self {

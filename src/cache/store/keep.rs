@@ -85,6 +85,25 @@ impl Cache {
         }
     }
 
+    /// Takes out the copy that `copy` names, of which a part is gone; what took
+    /// its place meanwhile stays.
+    pub fn remove_copy(&self, copy: &CopyRef, key: &CacheKey) {
+        let (hash, stored) = (key.hash(), &copy.0);
+        let _slot = self.slots.lock(hash);
+        let deferred = self.deferred.get(hash);
+        if deferred.is_some_and(|deferred| Arc::ptr_eq(&deferred.stored, stored)) {
+            self.deferred.remove(hash);
+        }
+        let held = self.ram.peek(hash);
+        let in_ram = held.is_some_and(|held| held.is_same_copy(stored));
+        if in_ram {
+            self.ram.remove(hash);
+        }
+        let home = stored.home.as_ref();
+        let freed = home.and_then(|home| home.stripe.free_entry(hash, home.entry));
+        self.counters.remove(in_ram || freed.is_some());
+    }
+
     fn drop_copies(&self, key: &CacheKey) {
         let hash = key.hash();
         let _slot = self.slots.lock(hash);

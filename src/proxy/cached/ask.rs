@@ -302,8 +302,8 @@ impl Cached<'_> {
         self.or_gone(served, &stale, reply)
     }
 
-    /// A copy whose body can't be read is taken out, and fetched again; not one
-    /// whose missing parts the origin does not give now.
+    /// A copy whose body can't be read is fetched again, and taken out if a part
+    /// of it is gone; not one whose missing parts the origin does not give now.
     pub(super) fn or_gone<W: ClientWrite>(
         &self,
         served: Result<Ended, SourceError>,
@@ -313,8 +313,10 @@ impl Cached<'_> {
         match served {
             Ok(ended) => Step::Ended(ended),
             Err(error) if !error.is_lost => Step::Ended(self.not_had(&error, reply)),
-            Err(_) => {
-                self.cache.remove(&stale.at.key);
+            Err(error) => {
+                if error.is_gone {
+                    self.cache.remove_copy(&stale.at.copy, &stale.at.key);
+                }
                 Step::Again
             }
         }

@@ -33,7 +33,7 @@ pub(super) struct Held {
     pub(super) body: BodyReader,
     pub(super) tier: Tier,
     pub(super) suspect: bool,
-    copy: CopyRef,
+    pub(super) copy: CopyRef,
     /// The key it was read by, where the URL's responses vary.
     pub(super) alternate: Option<CacheKey>,
 }

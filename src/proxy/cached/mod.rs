@@ -313,8 +313,10 @@ impl Cached<'_> {
         match self.serve_held(copy, (outcome, status), reply).await {
             Ok(ended) => Step::Ended(ended),
             Err(error) if !error.is_lost => Step::Ended(self.not_had(&error, reply)),
-            Err(_) => {
-                self.cache.remove(key);
+            Err(error) => {
+                if error.is_gone {
+                    self.cache.remove_copy(&held.copy, key);
+                }
                 let found = Found {
                     held: Err(Miss::ReadError),
                     marker,
@@ -325,8 +327,8 @@ impl Cached<'_> {
         }
     }
 
-    /// Serves a copy. One that can't be read to its end is taken out: the next
-    /// request would find it no better.
+    /// Serves a copy. One of which a part is gone is taken out: the next request
+    /// would find it no better.
     async fn serve_held<W: ClientWrite>(
         &self,
         copy: Copy<'_>,
@@ -334,6 +336,7 @@ impl Cached<'_> {
         reply: &mut Reply<'_, W>,
     ) -> Result<Ended, SourceError> {
         let length = Some(copy.body.remaining());
+        let named = copy.body.copy();
         let asked_origin = status.forwarded_status.is_some();
         let route = asked_origin.then(|| super::relay::route(self.routed));
         let serving = Serving {
@@ -347,8 +350,8 @@ impl Cached<'_> {
         };
         let mut server = self.server(reply);
         let served = server.serve(serving).await;
-        if server.lost {
-            self.cache.remove(copy.key);
+        if server.gone {
+            self.cache.remove_copy(&named, copy.key);
         }
         served
     }
@@ -358,7 +361,7 @@ impl Cached<'_> {
             ctx: self.ctx,
             routed: self.routed,
             reply,
-            lost: false,
+            gone: false,
         }
     }
 }

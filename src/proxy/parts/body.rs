@@ -66,6 +66,7 @@ impl PartsBody {
             answer: Answer::OriginClosed,
             detail: "a fragment could not be had in several tries".into(),
             is_lost: false,
+            is_gone: false,
         })
     }
 

@@ -145,6 +145,21 @@ async fn parts_come_in_any_order_and_make_the_whole_over_a_kill_too() {
 }
 
 #[tokio::test]
+async fn a_copy_that_lost_a_part_goes_alone() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let remove = |hit: &Hit| running.cache.remove_copy(&hit.body.copy(), &key(1));
+    running.put(1, 2 * FRAGMENT).await;
+    let old = running.cache.read(&key(1)).await.unwrap();
+    running.put(1, 3 * FRAGMENT).await;
+    remove(&old);
+    let new = running.cache.read(&key(1)).await.unwrap();
+    assert_eq!(new.body_len, 3 << 20);
+    remove(&new);
+    assert!(running.cache.read(&key(1)).await.is_err());
+}
+
+#[tokio::test]
 async fn parts_in_doubt_stay_so_however_far_the_cursor_is() {
     let mut machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
