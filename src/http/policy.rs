@@ -103,6 +103,8 @@ pub struct CachePolicy {
     /// `http.cache.ignore_server_no_cache`: no-cache and no-store of the origin
     /// are ignored.
     pub ignore_server_no_cache: bool,
+    /// `http.cache.post_method`: POST with its content is looked up and stored.
+    pub post: bool,
     /// `http.cache.ignore_authentication`: Authorization and WWW-Authenticate
     /// do not matter.
     pub ignore_authentication: bool,
@@ -177,6 +179,7 @@ impl Default for CachePolicy {
             ims_on_client_no_cache: true,
             ignore_client_max_age: true,
             ignore_server_no_cache: false,
+            post: false,
             ignore_authentication: false,
             cookies: CookieRule::Anything,
             set_cookie: SetCookiePolicy::Strip,

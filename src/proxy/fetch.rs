@@ -116,6 +116,10 @@ fn invalidate(ctx: &WorkerContext, routed: &Routed, response: &OriginResponse) {
     let Some(cache) = &ctx.shared.cache else {
         return;
     };
+    if routed.content.is_some() {
+        // By the record that let the cache read it, it changes nothing.
+        return;
+    }
     let keyed = keyed_url(&routed.key);
     let url = keyed.as_ref().unwrap_or(&routed.url);
     let (method, status) = (&routed.head.method, response.status);
@@ -145,6 +149,10 @@ fn request(
     }
     let mut request = OriginRequest::new(routed.upstream.clone(), method, fields);
     request.upgrade.clone_from(&routed.upgrade);
+    if let Some(content) = &routed.content {
+        request.body = origin::RequestBody::whole(content.clone());
+        return (request, None);
+    }
     let length = match routed.head.framing {
         BodyFraming::None => return (request, None),
         BodyFraming::Length(bytes) => Some(bytes),
@@ -190,7 +198,7 @@ async fn hand_over<R: ClientRead>(
     }
 }
 
-fn broken(error: &BodyError) -> BrokenBody {
+pub(super) fn broken(error: &BodyError) -> BrokenBody {
     match error {
         BodyError::Stalled(after) => BrokenBody::Stalled(*after),
         BodyError::Chunk(_) | BodyError::Truncated | BodyError::Io(_) => {

@@ -247,6 +247,7 @@ impl Router<'_> {
                 guard,
             },
             upgrade,
+            content: None,
             key,
             wall: self.arrival.wall,
             mono: self.arrival.mono,

@@ -13,6 +13,7 @@ use crate::http::policy::CachePolicy;
 use crate::http::target::RequestUrl;
 use crate::http::upgrade::Offer;
 use crate::remap::Client;
+use bytes::Bytes;
 use http::header::{EXPECT, HOST, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
@@ -59,6 +60,8 @@ pub struct Routed {
     /// What the response is stored by: the client's URL when it keeps its Host
     /// (`pristine_host_hdr` 1), else the origin's.
     pub key: CacheKey,
+    /// The content, where it was read to be part of the key.
+    pub content: Option<Bytes>,
     /// When the head was whole.
     pub wall: WallTime,
     /// The same, to measure from.

@@ -301,6 +301,10 @@ impl<W: ClientWrite> Server<'_, '_, W> {
     }
 
     async fn rest(&self, serving: &Serving<'_>) -> Option<Tail> {
+        if self.routed.content.is_some() {
+            // Only a GET can be asked for a part.
+            return None;
+        }
         let identity = &self.ctx.shared.identity;
         let mut fields = self.routed.origin_fields(identity, serving.told(None));
         let rule = self.routed.policy.normalize_accept_encoding;

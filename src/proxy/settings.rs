@@ -44,6 +44,7 @@ pub fn cache_policy(records: &Records) -> CachePolicy {
         ims_on_client_no_cache: records.http_cache_ims_on_client_no_cache != 0,
         ignore_client_max_age: records.http_cache_ignore_client_cc_max_age != 0,
         ignore_server_no_cache: records.http_cache_ignore_server_no_cache != 0,
+        post: records.http_cache_post_method != 0,
         ignore_authentication: records.http_cache_ignore_authentication != 0,
         cookies: cookie_rule(records.http_cache_cache_responses_to_cookies),
         set_cookie: set_cookie(&records.http_cache_set_cookie),

@@ -190,6 +190,7 @@ impl Proxy {
             snapshot: self.ctx.shared.snapshot.load_full(),
             mode: Mode::Reverse,
             upgrade: head.upgrade("websocket"),
+            content: None,
             key: CacheKey::of_url(url.as_str().to_owned()),
             url,
             upstream,

@@ -194,7 +194,7 @@ impl Transaction<'_> {
             reply.close_after();
         }
         match step {
-            Step::Carry(routed) => self.pass(&routed, body, reply).await,
+            Step::Carry(mut routed) => self.pass(&mut routed, body, reply).await,
             Step::Tunnel(upstream) => {
                 Box::pin(tunnel::run(
                     self.context,
@@ -228,7 +228,7 @@ impl Transaction<'_> {
     /// gone.
     async fn pass<R: ClientRead, W: ClientWrite>(
         &mut self,
-        routed: &Routed,
+        routed: &mut Routed,
         body: RequestBody<'_, R>,
         reply: &mut Reply<'_, W>,
     ) -> Ended {
@@ -320,14 +320,18 @@ impl Transaction<'_> {
     }
 }
 
-/// GET and HEAD through the cache, the rest straight to the origin. Futures of
+/// GET, HEAD and by record POST through the cache, the rest straight to the
+/// origin. Futures of
 /// what takes long are boxed, so that one of a hit is small.
 async fn fetch<R: ClientRead, W: ClientWrite>(
     context: &WorkerContext,
-    routed: &Routed,
+    routed: &mut Routed,
     body: RequestBody<'_, R>,
     reply: &mut Reply<'_, W>,
 ) -> Ended {
+    if cached::is_keyed(routed) {
+        return Box::pin(cached::run_with_content(context, routed, body, reply)).await;
+    }
     if matches!(routed.head.method, Method::GET | Method::HEAD) {
         return cached::run(context, routed, body, reply).await;
     }

@@ -150,3 +150,71 @@ fn an_expectation_that_is_not_understood_is_417() {
             .all(|one| one.fields("expect").is_empty())
     );
 }
+
+/// A POST with this content and these fields; its response's Age, if it came
+/// from the cache, and its content.
+fn post(client: &mut Client, fields: &str, content: &str) -> (bool, String) {
+    let length = content.len();
+    let head = format!("POST /a HTTP/1.1\r\nHost: h\r\n{fields}Content-Length: {length}\r\n\r\n");
+    let answer = client.ask(head + content);
+    (!answer.fields("age").is_empty(), answer.text())
+}
+
+#[test]
+fn by_record_a_post_is_answered_from_the_cache_if_its_content_is_the_same() {
+    let origin = repeating();
+    let record = "CONFIG proxy.config.http.cache.post_method INT 1\n";
+    let proxy = Proxy::with(record, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let long = "x".repeat(70_000);
+    for (fields, content, is_hit) in [
+        ("", "one", false),
+        ("", "one", true),
+        ("", "two", false),
+        ("", "one", true),
+        ("Content-Type: text/plain\r\n", "one", false),
+        ("Content-Encoding: x\r\n", "one", false),
+        ("", "", false),
+        ("", "", true),
+        ("Cache-Control: no-store\r\n", "four", false),
+        ("Range: bytes=0-0\r\n", "five", false),
+        ("", &long, false),
+        ("", &long, false),
+    ] {
+        let (was_hit, text) = post(&mut client, fields, content);
+        assert_eq!((was_hit, text.as_str()), (is_hit, content), "{fields:?}");
+    }
+    client.send("POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+    assert_eq!(client.head().unwrap().status, 100);
+    assert_eq!(client.send("three").response().unwrap().text(), "three");
+    assert!(post(&mut client, "", "three").0);
+    let get = client.ask("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(get.text(), "", "what a POST stored is none of a GET's");
+    let chunked =
+        "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n";
+    assert!(client.ask(chunked).fields("age").is_empty());
+    proxy.reload("", &origin.map("/"));
+    assert_eq!(post(&mut client, "", "one"), (false, "one".to_owned()));
+}
+
+#[test]
+fn a_post_s_response_without_a_lifetime_is_not_stored_and_one_that_is_old_not_validated() {
+    let origin = Origin::answering(|request| {
+        let fields = match request.target() {
+            "/guess" => "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
+            _ => "Cache-Control: max-age=60\r\nAge: 100\r\nETag: \"e\"",
+        };
+        format!("HTTP/1.1 200 OK\r\n{fields}\r\nContent-Length: 2\r\n\r\nok").into_bytes()
+    });
+    let record = "CONFIG proxy.config.http.cache.post_method INT 1\n";
+    let proxy = Proxy::with(record, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    for target in ["/guess", "/guess", "/old", "/old"] {
+        let ask = format!("POST {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx");
+        assert_eq!(client.ask(ask).text(), "ok");
+        let seen = last(&origin);
+        assert_eq!((seen.body.as_slice(), seen.target()), (&b"x"[..], target));
+        assert_eq!(seen.fields("if-none-match"), [""; 0]);
+    }
+    assert_eq!(origin.requests().len(), 4);
+}

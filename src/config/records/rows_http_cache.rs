@@ -67,8 +67,8 @@ http_cache_max_stale_age: int = 86_400, "proxy.config.http.cache.max_stale_age",
 http_cache_open_read_retry_time: int = 10, "proxy.config.http.cache.open_read_retry_time", between(0, 60_000), Reload, Global, Honoured;
 /// A request for what another one fetches: 0 goes to the origin and stores nothing, 1 answers a miss with 502, 2 serves stale, 3 is 1 and 2, 4 answers 502, 5 follows that fetch, 6 is 5 and 2.
 http_cache_open_write_fail_action: int = 5, "proxy.config.http.cache.open_write_fail_action", between(0, 6), Reload, Rule, Honoured;
-/// 1 stores responses to POST.
-http_cache_post_method: int = 0, "proxy.config.http.cache.post_method", FLAG, Reload, Rule, Ignored;
+/// 1 stores responses to POST that have an explicit lifetime, and answers from them who sends the same content of at most 64 KiB to the same URL; such a POST takes nothing out of the cache. ATS has one response for all contents.
+http_cache_post_method: int = 0, "proxy.config.http.cache.post_method", FLAG, Reload, Rule, Honoured;
 /// 1 answers Range requests from a stored whole response.
 http_cache_range_lookup: int = 1, "proxy.config.http.cache.range.lookup", FLAG, Reload, Global, Honoured;
 /// 1 fetches the whole object at a Range request that misses.

@@ -15,11 +15,12 @@ use crate::metrics::Cells;
 use crate::proxy::context::WorkerContext;
 use crate::proxy::fill::{FillTable, PartTable};
 use crate::proxy::marker::Marker;
-use crate::proxy::origin::{OriginPool, OriginRequest, Upstream};
+use crate::proxy::origin::{OriginPool, OriginRequest, RequestBody, Upstream};
 use crate::proxy::parts::Means;
 use crate::proxy::routed::Routed;
 use crate::proxy::snapshot::Snapshot;
 use crate::proxy::via::Told;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method};
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,8 +94,10 @@ pub(super) struct Job {
     /// The fields as they go to the origin.
     pub(super) fields: HeaderMap,
     pub(super) asked: ReuseRequest,
-    /// GET, or HEAD where a client's HEAD validates what is held.
+    /// GET, HEAD where a client's HEAD validates what is held, or POST.
     pub(super) method: Method,
+    /// The content of a POST.
+    pub(super) content: Option<Bytes>,
     /// The bytes that are asked for, to be stored as parts of the whole.
     pub(super) part: Option<Range<u64>>,
 }
@@ -159,7 +162,11 @@ impl Job {
             client: routed.head.headers.clone(),
             fields,
             asked,
-            method: Method::GET,
+            method: match routed.content {
+                Some(_) => Method::POST,
+                None => Method::GET,
+            },
+            content: routed.content.clone(),
             part: None,
         }
     }
@@ -205,7 +212,7 @@ impl Job {
     ) -> (OriginRequest, bool) {
         let mut fields = self.fields.clone();
         let validates = match (stale, conditions) {
-            (Some(stale), _) if !reuse::wants_anew(&self.asked, &self.policy) => {
+            (Some(stale), _) if self.may_validate() => {
                 let validates = conditional::set_revalidation(&mut fields, &stale.head);
                 self.ask_part(&mut fields);
                 validates
@@ -217,7 +224,15 @@ impl Job {
             }
             (None, Conditions::Keep) => false,
         };
-        let request = OriginRequest::new(self.upstream.clone(), self.method.clone(), fields);
+        let mut request = OriginRequest::new(self.upstream.clone(), self.method.clone(), fields);
+        if let Some(content) = &self.content {
+            request.body = RequestBody::whole(content.clone());
+        }
         (request, validates)
+    }
+
+    /// A POST is no question for a condition (RFC 9110 13.2.2).
+    fn may_validate(&self) -> bool {
+        self.content.is_none() && !reuse::wants_anew(&self.asked, &self.policy)
     }
 }

@@ -253,7 +253,12 @@ pub(super) fn judge(job: &Job, response: &OriginResponse) -> Result<Storable, No
         response: &response.headers,
         times: times(response),
     };
-    storable::storable(&exchange, &job.policy)
+    let judged = storable::storable(&exchange, &job.policy)?;
+    // RFC 9110 9.3.3: a POST's response needs an explicit lifetime.
+    if job.content.is_some() && !judged.lifetime.source.is_explicit() {
+        return Err(NotStorable::Method);
+    }
+    Ok(judged)
 }
 
 pub(super) fn share_whole(

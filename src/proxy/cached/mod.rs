@@ -2,6 +2,7 @@
 
 mod ask;
 mod busy;
+mod content;
 mod job;
 mod lead;
 mod lookup;
@@ -12,6 +13,7 @@ mod push;
 mod storing;
 mod turned;
 
+pub(super) use content::{is_keyed, run as run_with_content};
 pub use job::{FillHead, Fills};
 pub(super) use lead::error_response;
 pub(super) use pump::failure;
@@ -108,14 +110,19 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
 /// Why a request is not for the cache at all.
 fn bypass(routed: &Routed) -> Option<Passing> {
     let head = &routed.head;
-    if may_look_up(&head.method, &routed.url, &routed.policy).is_err() {
+    let method = match &routed.content {
+        Some(_) => &Method::GET,
+        None => &head.method,
+    };
+    if may_look_up(method, &routed.url, &routed.policy).is_err() {
         return Some(Passing::OFF);
     }
     if routed.upgrade.is_some() {
         return Some(Passing::SWITCH);
     }
     // RFC 9110 9.3.1: content of a GET has no meaning, so no key tells it.
-    let has_content = !matches!(head.framing, BodyFraming::None | BodyFraming::Length(0));
+    let has_content = routed.content.is_none()
+        && !matches!(head.framing, BodyFraming::None | BodyFraming::Length(0));
     has_content.then_some(Passing {
         outcome: Outcome::MissMethod,
         why: Forwarded::Bypass,

@@ -141,7 +141,8 @@ impl Pump {
             epoch,
             upstream: job.upstream.clone(),
             fields: job.fields.clone(),
-            resumes: 0,
+            // Only a GET can be asked for a part.
+            resumes: job.content.as_ref().map_or(0, |_| RESUMES_MAX),
             background: Background {
                 threshold: records.http_background_fill_completed_threshold,
                 timeout: seconds(records.http_background_fill_active_timeout),

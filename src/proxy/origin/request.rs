@@ -172,6 +172,22 @@ impl RequestBody {
         (BodySender { parts }, body)
     }
 
+    /// A body that is at hand.
+    #[must_use]
+    pub fn whole(content: Bytes) -> Self {
+        let left = u64::try_from(content.len()).unwrap_or(u64::MAX);
+        let (sender, parts) = mpsc::channel(1);
+        // The queue has room for it, and its end follows.
+        drop(sender.try_send(Ok(Frame::data(content))));
+        Self {
+            stream: Some(Stream {
+                parts,
+                left: Some(left),
+                taken: Rc::default(),
+            }),
+        }
+    }
+
     /// Whether there is none, so that the request can be sent again.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -76,6 +76,7 @@ effects! {
         [GET, NO_CACHE], [TAGGED], |seen| seen.sent("if-none-match") => "\"a\"", "";
     "http.cache.max_stale_age" = "10"; [GET, GET], [STALE, FAILURE], Seen::status => "200", "500";
     "http.allow_multi_range" = "2"; [GET, RANGES], [FRESH], Seen::status => "206", "416";
+    "http.cache.post_method" = "1"; [POST, POST], [FRESH], Seen::fetches => "2", "1";
     "http.cache.range.lookup" = "0"; [GET, RANGE], [FRESH], Seen::status => "206", "200";
     "http.cache.range.write" = "1"; [RANGE], [FRESH], |seen| seen.sent("range") => "bytes=0-1", "";
     "http.cache.required_headers" = "2"; [GET, GET], [OLD], Seen::fetches => "1", "2";
