@@ -5,6 +5,7 @@ use crate::base::size::MIB;
 use crate::cache::format::fragment::{Fragment, FragmentError};
 use std::time::Duration;
 
+mod budgets;
 mod faults;
 mod pages;
 mod pins;

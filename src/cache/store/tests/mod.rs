@@ -1,5 +1,6 @@
 //! The façade's promises, in RAM alone.
 
+mod budgets;
 mod clear;
 mod disk;
 mod evacuation;
