@@ -17,6 +17,7 @@ pub mod place;
 pub mod ports;
 pub mod records;
 pub mod remap;
+pub mod ssl_multicert;
 pub mod storage;
 pub mod unheeded;
 pub mod volume;

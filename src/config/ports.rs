@@ -1,8 +1,8 @@
 //! `proxy.config.http.server_ports`: the ports to listen on.
 //!
 //! Descriptors stand between blanks or commas; each is tokens joined by `:`,
-//! in any order and case: a port, and `ipv4`, `ipv6`, `ip-in=ADDRESS`, with
-//! `[` `]` around the colons of an address. ATS's other tokens are refused by
+//! in any order and case: a port, and `ipv4`, `ipv6`, `ip-in=ADDRESS`, `ssl`,
+//! with `[` `]` around the colons of an address. ATS's other tokens are refused by
 //! name until they are supported; a token nobody knows is left out with a
 //! warning, and so is a descriptor without a port.
 
@@ -35,6 +35,8 @@ pub struct Port {
     pub family: Family,
     /// The port; 0 lets the system choose.
     pub port: u16,
+    /// Whether clients speak TLS to it.
+    pub tls: bool,
 }
 
 impl Port {
@@ -67,11 +69,7 @@ impl PortList {
                 continue;
             };
             match descriptor.port(&item) {
-                Ok(port) if ports.contains(&port) => {
-                    let what = "this port is listed before; it is left out here";
-                    found.warnings.push(item.place.error(item.text, what));
-                }
-                Ok(port) => ports.push(port),
+                Ok(port) => add(&mut ports, port, &item, &mut found),
                 Err(warning) => found.warnings.push(warning),
             }
         }
@@ -82,11 +80,30 @@ impl PortList {
     }
 }
 
+/// Adds a port, unless its address is listed before.
+fn add(ports: &mut Vec<Port>, port: Port, item: &Item<'_>, found: &mut Findings) {
+    let at = port.socket_addr();
+    let same = ports
+        .iter()
+        .find(|other| at.port() != 0 && other.socket_addr() == at);
+    match same {
+        None => ports.push(port),
+        Some(other) if *other == port => {
+            let what = "this port is listed before; it is left out here";
+            found.warnings.push(item.place.error(item.text, what));
+        }
+        Some(_) => {
+            let what = "this port is listed before with other tokens";
+            found.errors.push(item.place.error(item.text, what));
+        }
+    }
+}
+
 /// Tokens with a value, as `key=value`, `key-value` or `keyvalue`.
 const VALUED: [&str; 5] = ["ip-resolve", "ip-out", "ip-in", "proto", "fd"];
 
 /// What the tokens that are not supported yet would do.
-const UNSUPPORTED: [(&str, &str); 15] = [
+const UNSUPPORTED: [(&str, &str); 14] = [
     ("allow-plain", "plain HTTP on a TLS port"),
     ("blind", "blind tunnels"),
     ("compressed", "compressed ports"),
@@ -97,7 +114,6 @@ const UNSUPPORTED: [(&str, &str); 15] = [
     ("plugin", "plugins"),
     ("pp", "the PROXY protocol"),
     ("quic", "HTTP/3"),
-    ("ssl", "TLS"),
     ("tr-full", "transparency"),
     ("tr-in", "transparency"),
     ("tr-out", "transparency"),
@@ -110,6 +126,7 @@ struct Descriptor {
     port: Option<u16>,
     addr: Option<IpAddr>,
     family: Family,
+    tls: bool,
 }
 
 impl Descriptor {
@@ -119,6 +136,7 @@ impl Descriptor {
             addr: None,
             family: Family::V4,
             port,
+            tls: false,
         }
     }
 
@@ -152,6 +170,7 @@ impl Descriptor {
         match lower.as_str() {
             "ipv4" => self.family = Family::V4,
             "ipv6" => self.family = Family::V6,
+            "ssl" => self.tls = true,
             other => return self.valued(other),
         }
         Ok(())
@@ -184,6 +203,7 @@ impl Descriptor {
             addr: self.addr,
             family,
             port,
+            tls: self.tls,
         })
     }
 }
@@ -237,7 +257,7 @@ fn unsupported(key: &str) -> Fault {
             let known = UNSUPPORTED.iter().map(|(name, _)| *name);
             Fault::Unknown(did_you_mean(
                 key,
-                known.chain(["ip-in", "ipv4", "ipv6", "proto"]),
+                known.chain(["ip-in", "ipv4", "ipv6", "proto", "ssl"]),
             ))
         }
     }
@@ -336,11 +356,11 @@ mod tests {
             assert!(found.errors[0].what.starts_with(token), "{token}");
             assert_eq!(found.errors[0].column, 51, "{token}");
         }
-        let (_, found) = parse("8443:SSL fd=3:80 ip-out=10.0.0.1:80 80:proto=http2");
+        let (_, found) = parse("8443:TR-IN fd=3:80 ip-out=10.0.0.1:80 80:proto=http2");
         assert_eq!(found.errors.len(), 4);
         assert_eq!(
             found.errors[0].to_string(),
-            "records.config:1:48: ssl (TLS) is not supported yet (at \"SSL\")"
+            "records.config:1:48: tr-in (transparency) is not supported yet (at \"TR-IN\")"
         );
     }
 
@@ -384,5 +404,21 @@ mod tests {
         let (ports, found) = parse("8080 8080:ipv4");
         assert_eq!(ports, ["0.0.0.0:8080"]);
         assert_eq!(found.warnings.len(), 1);
+    }
+
+    #[test]
+    fn a_port_speaks_tls_when_it_says_so_and_never_both() {
+        let place = Place {
+            file: "records.config".into(),
+            line: 1,
+            column: 1,
+        };
+        let (list, found) = PortList::parse("80 SSL:443 [::1]:0:ssl:ipv6", &place);
+        assert!(found.is_usable());
+        let tls: Vec<_> = list.ports.iter().map(|port| port.tls).collect();
+        assert_eq!(tls, [false, true, true]);
+        let (_, found) = parse("443 443:ssl");
+        let what = "this port is listed before with other tokens";
+        assert_eq!(found.errors[0].what, what);
     }
 }

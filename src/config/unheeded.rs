@@ -14,7 +14,7 @@ pub struct UnheededFile {
 }
 
 /// Every such file.
-pub const UNHEEDED_FILES: [UnheededFile; 9] = [
+pub const UNHEEDED_FILES: [UnheededFile; 8] = [
     named_by("logging.yaml", "proxy.config.log.config.filename"),
     named_by("logs_xml.config", "proxy.config.log.xml_config_file"),
     named_by("parent.config", "proxy.config.http.parent_proxy.file"),
@@ -25,10 +25,6 @@ pub const UNHEEDED_FILES: [UnheededFile; 9] = [
     named_by("sni.yaml", "proxy.config.ssl.servername.filename"),
     named_by("socks.config", "proxy.config.socks.socks_config_file"),
     named_by("splitdns.config", "proxy.config.dns.splitdns.filename"),
-    named_by(
-        "ssl_multicert.config",
-        "proxy.config.ssl.server.multicert.filename",
-    ),
     named_by(
         "strategies.yaml",
         "proxy.config.url_remap.strategies.filename",

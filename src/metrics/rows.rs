@@ -408,6 +408,64 @@ metrics! {
     NetReadBytes = "proxy.process.net.read_bytes", Counter;
     /// Bytes written to client connections.
     NetWriteBytes = "proxy.process.net.write_bytes", Counter;
+    /// Certificates that clients may be given.
+    SslCertificates = "proxy.process.ssl.certificates", Gauge;
+    /// Certificates whose files can't be used now: served as they were before, or not at all.
+    SslCertificatesFaulty = "proxy.process.ssl.certificates_faulty", Gauge;
+    /// When the first of the certificates ends, in seconds since 1970; 0 without any.
+    SslCertificatesExpiry = "proxy.process.ssl.certificates_first_expiry", Gauge;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.2).
+    SslCipherEcdsaAes128Gcm = "proxy.process.ssl.cipher.user_agent.ECDHE-ECDSA-AES128-GCM-SHA256", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.2).
+    SslCipherEcdsaAes256Gcm = "proxy.process.ssl.cipher.user_agent.ECDHE-ECDSA-AES256-GCM-SHA384", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.2).
+    SslCipherEcdsaChacha20 = "proxy.process.ssl.cipher.user_agent.ECDHE-ECDSA-CHACHA20-POLY1305", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.2).
+    SslCipherRsaAes128Gcm = "proxy.process.ssl.cipher.user_agent.ECDHE-RSA-AES128-GCM-SHA256", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.2).
+    SslCipherRsaAes256Gcm = "proxy.process.ssl.cipher.user_agent.ECDHE-RSA-AES256-GCM-SHA384", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.2).
+    SslCipherRsaChacha20 = "proxy.process.ssl.cipher.user_agent.ECDHE-RSA-CHACHA20-POLY1305", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.3).
+    SslCipherAes128Gcm = "proxy.process.ssl.cipher.user_agent.TLS_AES_128_GCM_SHA256", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.3).
+    SslCipherAes256Gcm = "proxy.process.ssl.cipher.user_agent.TLS_AES_256_GCM_SHA384", Counter;
+    /// Handshakes with clients that agreed on this cipher (TLS 1.3).
+    SslCipherChacha20 = "proxy.process.ssl.cipher.user_agent.TLS_CHACHA20_POLY1305_SHA256", Counter;
+    /// Handshakes with clients that ended with the connection.
+    SslErrorSyscall = "proxy.process.ssl.ssl_error_syscall", Counter;
+    /// Handshakes with clients that agreed on TLS 1.2.
+    SslTotalTls12 = "proxy.process.ssl.ssl_total_tlsv12", Counter;
+    /// Handshakes with clients that agreed on TLS 1.3.
+    SslTotalTls13 = "proxy.process.ssl.ssl_total_tlsv13", Counter;
+    /// Handshakes with clients that were begun.
+    SslAttemptsIn = "proxy.process.ssl.total_attempts_handshake_count_in", Counter;
+    /// Handshakes with clients that were done.
+    SslSuccessIn = "proxy.process.ssl.total_success_handshake_count_in", Counter;
+    /// Handshakes that failed for a certificate that is damaged.
+    SslClientBadCert = "proxy.process.ssl.user_agent_bad_cert", Counter;
+    /// Handshakes that failed since a client's certificate did not hold.
+    SslClientCertVerifyFailed = "proxy.process.ssl.user_agent_cert_verify_failed", Counter;
+    /// Handshakes that failed since a message could not be decrypted.
+    SslClientDecryptionFailed = "proxy.process.ssl.user_agent_decryption_failed", Counter;
+    /// Handshakes that failed for a certificate that is out of date.
+    SslClientExpiredCert = "proxy.process.ssl.user_agent_expired_cert", Counter;
+    /// Handshakes with clients that took longer than they may.
+    SslHandshakeTimeouts = "proxy.process.ssl.user_agent_handshake_timeout", Counter;
+    /// Handshakes with clients that failed for another reason.
+    SslClientOtherErrors = "proxy.process.ssl.user_agent_other_errors", Counter;
+    /// Handshakes that failed for a certificate that was revoked.
+    SslClientRevokedCert = "proxy.process.ssl.user_agent_revoked_cert", Counter;
+    /// Handshakes that resumed a session.
+    SslSessionHit = "proxy.process.ssl.user_agent_session_hit", Counter;
+    /// Handshakes that began a session.
+    SslSessionMiss = "proxy.process.ssl.user_agent_session_miss", Counter;
+    /// Handshakes that failed for a certificate of an unknown issuer.
+    SslClientUnknownCa = "proxy.process.ssl.user_agent_unknown_ca", Counter;
+    /// Handshakes that failed since a client did not like our certificate.
+    SslClientUnknownCert = "proxy.process.ssl.user_agent_unknown_cert", Counter;
+    /// Handshakes that failed for want of a version that both sides speak.
+    SslClientWrongVersion = "proxy.process.ssl.user_agent_wrong_version", Counter;
     /// Bytes of the process that are resident in memory.
     MemoryRss = "proxy.process.traffic_server.memory.rss", Gauge;
     /// Number of the configuration in force; each reload or set adds one.

@@ -72,7 +72,7 @@ impl Metric {
 /// A dotted name as Prometheus sees it.
 #[must_use]
 pub fn exported(dotted: &str) -> String {
-    dotted.replace('.', "_")
+    dotted.replace(['.', '-'], "_")
 }
 
 #[cfg(test)]

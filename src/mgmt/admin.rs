@@ -65,6 +65,8 @@ pub struct Pages {
     pub clock: Arc<dyn Clock>,
     /// Judges readiness when asked.
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
+    /// The certificates that clients are given, as JSON.
+    pub certificates: Box<dyn Fn() -> String + Send>,
     /// Whether a request's Host may have this name, besides 127.0.0.1, `[::1]`
     /// and localhost; it comes without port, in lower case.
     pub is_host: Box<dyn Fn(&str) -> bool + Send>,
@@ -93,6 +95,7 @@ impl Pages {
         match path {
             "/metrics" => page(StatusCode::OK, PROMETHEUS, self.metrics()),
             "/_stats" => page(StatusCode::OK, JSON, self.stats()),
+            "/certificates" => page(StatusCode::OK, JSON, (self.certificates)()),
             "/healthz" => page(StatusCode::OK, TEXT, "ok\n"),
             "/readyz" => self.readyz(),
             _ => page(StatusCode::NOT_FOUND, TEXT, "no such page\n"),
@@ -191,6 +194,7 @@ mod tests {
     fn pages(readiness: Readiness) -> Pages {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         Pages {
+            certificates: Box::new(String::new),
             collector: Arc::new(Collector::new(Registry::new(), clock.mono())),
             clock,
             readiness: Arc::new(move || readiness.clone()),

@@ -11,6 +11,7 @@ use crate::config::place::Place;
 use crate::config::ports::PortList;
 use crate::config::records::{self, Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
+use crate::config::ssl_multicert::{self, MulticertFile};
 use crate::config::storage::StorageFile;
 use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
 use crate::config::volume::VolumeFile;
@@ -84,6 +85,8 @@ pub struct Loaded {
     pub cache_rules: CacheRulesFile,
     /// Who may do what, and which origins may be reached.
     pub ip_allow: IpAllowFile,
+    /// The certificates that clients are given.
+    pub multicert: MulticertFile,
     /// The spans.
     pub storage: StorageFile,
     /// The volumes that share them.
@@ -155,6 +158,11 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
     let storage = read_storage(reader, &records, &interim, &mut found);
     let volumes = read_volumes(reader, &records, &mut found);
     let hosting = read_hosting(reader, &records, &mut found);
+    let multicert = read_multicert(reader, &records, &mut found);
+    if ports.ports.iter().any(|port| port.tls) {
+        let place = place_of(running, &records_file, PORTS);
+        found.errors.extend(tls_fault(&records, &multicert, &place));
+    }
     let unknown = hosting.unknown_volumes(&volume_numbers(&storage, &volumes));
     found.errors.extend(unknown);
     found
@@ -168,6 +176,7 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
         remap,
         cache_rules,
         ip_allow,
+        multicert,
         storage,
         volumes,
         hosting,
@@ -385,6 +394,31 @@ fn read_hosting(reader: &Reader, records: &Records, found: &mut Findings) -> Hos
     let (hosting, findings) = HostingFile::parse(name, &bytes);
     found.extend(findings);
     hosting
+}
+
+fn read_multicert(reader: &Reader, records: &Records, found: &mut Findings) -> MulticertFile {
+    let name = &*records.ssl_server_multicert_filename;
+    let bytes = read_if_there(reader, name, found);
+    let (multicert, findings) = ssl_multicert::parse(name, &bytes);
+    found.extend(findings);
+    multicert
+}
+
+/// Why no client could be served at a port that speaks TLS.
+fn tls_fault(records: &Records, file: &MulticertFile, place: &Place) -> Option<ConfigError> {
+    let mut error = if file.entries.is_empty() {
+        let name = &records.ssl_server_multicert_filename;
+        place.error("ssl", format!("there is no certificate in {name}"))
+    } else if records.ssl_tlsv1_2 == 0 && records.ssl_tlsv1_3 == 0 {
+        place.error("ssl", "no version of TLS is spoken")
+    } else {
+        return None;
+    };
+    error.help = Some(match file.entries.is_empty() {
+        true => "name one by ssl_cert_name".into(),
+        false => "set proxy.config.ssl.TLSv1_3 to 1".into(),
+    });
+    Some(error)
 }
 
 /// The bytes of a file that says nothing where it is not there.

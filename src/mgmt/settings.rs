@@ -35,8 +35,14 @@ pub type StartFaults = Box<dyn Fn(&Records) -> Vec<ConfigError> + Send + Sync>;
 /// What a start with these files would keep of what is stored.
 pub type Plan = Arc<dyn Fn(&Loaded) -> Vec<SpanPlan> + Send + Sync>;
 
+/// Serves the certificates that the files name, and says what is wrong with
+/// single ones.
+pub type Certificates = Box<dyn Fn(&Loaded) -> Vec<ConfigError> + Send + Sync>;
+
 /// What the rest of the server has to do with its settings.
 pub struct Server {
+    /// Called at each reload that holds.
+    pub certificates: Certificates,
     /// Called with the records that hold, at each change.
     pub apply: Apply,
     /// Asked before a record is set.
@@ -205,8 +211,10 @@ impl Settings {
             Ok(next) => {
                 state.written.clear();
                 state.in_file.clear();
-                let report = self.swap(&mut state, next);
+                let mut report = self.swap(&mut state, next);
                 state.loaded_at = now;
+                let faulty = (self.server.certificates)(&state.loaded);
+                report.warnings.extend(faulty);
                 Ok(report)
             }
             Err(found) => {

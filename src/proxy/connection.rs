@@ -1,19 +1,23 @@
 //! One client connection, from accept to close.
 
 use super::context::WorkerContext;
-use super::h1::{ClientConn, ClientRead, ClientWrite, RequestError};
+use super::h1::{ClientConn, ClientRead, ClientWrite, ConnOptions, RequestError};
 use super::life::Stage;
+use super::listener::Dialect;
 use super::metered::Metered;
 use super::patience::Patience;
 use super::peer::Peer;
+use super::snapshot::Snapshot;
+use super::tls;
 use super::transaction;
+use crate::base::scheme::Scheme;
 use crate::metrics::{Cells, Held, Metric};
 use socket2::SockRef;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 /// Bits of `net.sock_option_flag_in`.
 const NODELAY: i64 = 1;
@@ -21,22 +25,84 @@ const KEEPALIVE: i64 = 2;
 
 /// Serves a connection to its end. One whose last response is not whole is
 /// reset, so that nobody takes the part for the whole.
-pub(super) async fn serve(context: Rc<WorkerContext>, stream: TcpStream, peer: Peer) {
+pub(super) async fn serve(
+    context: Rc<WorkerContext>,
+    stream: TcpStream,
+    (peer, dialect): (Peer, Dialect),
+) {
     let snapshot = context.snapshot();
     set_options(&stream, snapshot.records.net_sock_option_flag_in);
+    if dialect.tls {
+        Box::pin(serve_tls(&context, stream, (peer, snapshot))).await;
+    } else {
+        serve_plain(&context, stream, (peer, snapshot)).await;
+    }
+}
+
+async fn serve_plain(
+    context: &WorkerContext,
+    stream: TcpStream,
+    (peer, snapshot): (Peer, Arc<Snapshot>),
+) {
     let (read, write) = stream.into_split();
     let read = Metered::new(read, &context.cells);
     let write = Metered::new(write, &context.cells);
-    let mut conn = ClientConn::new(read, write, snapshot.conn);
+    let conn = ClientConn::new(read, write, snapshot.conn);
     drop(snapshot);
+    let Some((read, write)) = converse(context, &peer, conn).await else {
+        return;
+    };
+    // One half alone would send a FIN.
+    if let Ok(stream) = read.into_inner().reunite(write.into_inner()) {
+        reset(&stream);
+    }
+}
+
+/// A client that does not get through the handshake has been told, or is gone.
+async fn serve_tls(
+    context: &WorkerContext,
+    stream: TcpStream,
+    (peer, snapshot): (Peer, Arc<Snapshot>),
+) {
+    let Some(server) = &context.shared.tls else {
+        return;
+    };
+    let stream = Metered::new(stream, &context.cells);
+    let mut life = context.shared.life.clone();
+    let shaken = tokio::select! {
+        shaken = tls::accept(server, stream, (&peer, &context.cells)) => shaken,
+        () = life.reaches(Stage::Stopped) => return,
+    };
+    let stream = match shaken {
+        Ok(stream) => stream,
+        Err(error) => return tracing::debug!(%error, client = %peer.client, "no TLS"),
+    };
+    let options = ConnOptions {
+        scheme: Scheme::Https,
+        ..snapshot.conn
+    };
+    drop(snapshot);
+    let (read, write) = tokio::io::split(stream);
+    let conn = ClientConn::new(read, write, options);
+    if let Some((read, write)) = converse(context, &peer, conn).await {
+        let (stream, _) = read.unsplit(write).into_inner();
+        reset(&stream.into_inner());
+    }
+}
+
+/// Serves a connection until it ends or the server does; its halves if it must
+/// be reset.
+async fn converse<R: ClientRead, W: ClientWrite>(
+    context: &WorkerContext,
+    peer: &Peer,
+    mut conn: ClientConn<R, W>,
+) -> Option<(R, W)> {
     let mut life = context.shared.life.clone();
     let clean = tokio::select! {
-        clean = requests(&context, &peer, &mut conn) => clean,
+        clean = requests(context, peer, &mut conn) => clean,
         () = life.reaches(Stage::Stopped) => false,
     };
-    if !clean {
-        reset(conn);
-    }
+    (!clean).then(|| conn.into_halves())
 }
 
 /// Serves request after request; whether the connection may close in order.
@@ -98,13 +164,10 @@ fn set_options(stream: &TcpStream, flags: i64) {
     }
 }
 
-/// Ends a connection by RST: with a FIN, a body delimited by close would look
-/// whole. The halves are joined first, for one of them alone would send a FIN.
-fn reset(conn: ClientConn<Metered<OwnedReadHalf>, Metered<OwnedWriteHalf>>) {
-    let (read, write) = conn.into_halves();
-    if let Ok(stream) = read.into_inner().reunite(write.into_inner()) {
-        drop(SockRef::from(&stream).set_linger(Some(Duration::ZERO)));
-    }
+/// Lets a connection end by RST: with a FIN, a body delimited by close would
+/// look whole.
+fn reset(stream: &TcpStream) {
+    drop(SockRef::from(stream).set_linger(Some(Duration::ZERO)));
 }
 
 #[cfg(test)]

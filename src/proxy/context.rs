@@ -7,6 +7,7 @@ use super::life::Life;
 use super::origin::{OriginOptions, OriginPool, PoolParts, ServerCounts};
 use super::resolve::Resolver;
 use super::snapshot::Snapshot;
+use super::tls::TlsServer;
 use crate::base::clock::{Clock, WallTime};
 use crate::cache::Cache;
 use crate::http::date;
@@ -42,6 +43,8 @@ pub struct Shared {
     pub servers: Arc<ServerCounts>,
     /// Where transactions are written down.
     pub log: Arc<AccessLog>,
+    /// TLS with clients; none where no port has it.
+    pub tls: Option<Arc<TlsServer>>,
 }
 
 impl fmt::Debug for Shared {

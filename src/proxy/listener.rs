@@ -35,6 +35,22 @@ pub enum ListenError {
     },
 }
 
+/// What clients of a port speak below HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dialect {
+    /// TLS (`ssl` in `http.server_ports`).
+    pub tls: bool,
+}
+
+/// A socket that clients connect to, and what they speak there.
+#[derive(Debug)]
+pub struct Door {
+    /// The socket.
+    pub socket: TcpListener,
+    /// What is spoken.
+    pub dialect: Dialect,
+}
+
 /// The sockets of one port.
 #[derive(Debug)]
 pub struct Listeners {

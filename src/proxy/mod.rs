@@ -34,6 +34,7 @@ pub mod snapshot;
 mod source;
 #[cfg(test)]
 mod testing;
+pub mod tls;
 mod transaction;
 mod tunnel;
 mod via;

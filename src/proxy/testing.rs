@@ -61,6 +61,7 @@ impl World {
         };
         let snapshot = Snapshot::new(1, SnapshotParts::of(records));
         let shared = Shared {
+            tls: None,
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
             registry: Arc::clone(&registry),
             clock: as_clock,

@@ -4,6 +4,7 @@
 use super::connection;
 use super::context::WorkerContext;
 use super::life::Stage;
+use super::listener::{Dialect, Door};
 use super::peer::Peer;
 use crate::device::drive_reads;
 use crate::metrics::{Cells, Held, Metric};
@@ -29,12 +30,12 @@ const CUT_GRACE: Duration = Duration::from_secs(1);
 /// limit, new ones wait: one for each socket, the others in the kernel's queue.
 pub type Slots = Arc<Semaphore>;
 
-/// Runs an event thread until the server is stopped: accepts on `sockets`,
+/// Runs an event thread until the server is stopped: accepts at `doors`,
 /// serves, drains. `context` is made on the thread, inside its runtime.
 ///
 /// # Errors
 /// The system refuses a runtime, or to wait on a socket.
-pub fn run<F>(sockets: Vec<std::net::TcpListener>, slots: Slots, context: F) -> io::Result<()>
+pub fn run<F>(doors: Vec<Door>, slots: Slots, context: F) -> io::Result<()>
 where
     F: FnOnce() -> WorkerContext,
 {
@@ -50,9 +51,9 @@ where
             closed: Notify::new(),
         });
         spawn_local(read_by_ring(Rc::clone(&worker)));
-        for socket in sockets {
+        for Door { socket, dialect } in doors {
             let listener = TcpListener::from_std(socket)?;
-            spawn_local(accept(Rc::clone(&worker), listener));
+            spawn_local(accept(Rc::clone(&worker), listener, dialect));
         }
         worker.until_stopped().await;
         Ok(())
@@ -104,7 +105,7 @@ async fn read_by_ring(worker: Rc<Worker>) {
 }
 
 /// Accepts until the server drains; dropping the listener refuses the rest.
-async fn accept(worker: Rc<Worker>, listener: TcpListener) {
+async fn accept(worker: Rc<Worker>, listener: TcpListener, dialect: Dialect) {
     let mut life = worker.context.shared.life.clone();
     let cells = &worker.context.cells;
     let _open = Held::new(cells, Metric::NetAcceptsOpen);
@@ -115,7 +116,7 @@ async fn accept(worker: Rc<Worker>, listener: TcpListener) {
                 Ok((stream, client, permit)) => {
                     let local = stream.local_addr().unwrap_or(client);
                     let peer = Peer::new(client, local);
-                    open(&worker, stream, peer, permit);
+                    open(&worker, (stream, peer, dialect), permit);
                 }
                 Err(error) => pause(&error, cells).await,
             },
@@ -154,10 +155,15 @@ async fn pause(error: &io::Error, cells: &Cells) {
     }
 }
 
-fn open(worker: &Rc<Worker>, stream: TcpStream, peer: Peer, permit: Option<OwnedSemaphorePermit>) {
+fn open(
+    worker: &Rc<Worker>,
+    (stream, peer, dialect): (TcpStream, Peer, Dialect),
+    permit: Option<OwnedSemaphorePermit>,
+) {
     let counted = Counted::new(Rc::clone(worker), &peer);
     spawn_local(async move {
-        connection::serve(Rc::clone(&counted.worker.context), stream, peer).await;
+        let context = Rc::clone(&counted.worker.context);
+        connection::serve(context, stream, (peer, dialect)).await;
         drop(permit);
         drop(counted);
     });

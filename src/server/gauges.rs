@@ -3,6 +3,7 @@
 use crate::base::clock::WallTime;
 use crate::cache::{Cache, Readiness};
 use crate::metrics::{Cells, Metric};
+use crate::proxy::tls::TlsServer;
 
 /// Bytes of the process in memory, as the kernel counts them.
 pub(super) fn set_memory(cells: &Cells) {
@@ -18,6 +19,14 @@ fn resident_bytes() -> Option<u64> {
         .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
+}
+
+/// How many certificates are served, how many are faulty, and which ends first.
+pub(super) fn set_certificates(cells: &Cells, tls: &TlsServer) {
+    let summary = tls.summary();
+    cells.set(Metric::SslCertificates, summary.served);
+    cells.set(Metric::SslCertificatesFaulty, summary.faulty);
+    cells.set(Metric::SslCertificatesExpiry, summary.first_expiry);
 }
 
 /// When every stripe was judged: the first reading that finds it so.

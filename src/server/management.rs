@@ -2,6 +2,7 @@
 //! the tick of the metrics.
 
 use super::announce::Announcement;
+use super::certificates::Watched;
 use crate::base::clock::Clock;
 use crate::cache::Cache;
 use crate::metrics::Collector;
@@ -37,6 +38,7 @@ pub(super) struct Management {
     pub(super) proxy: Arc<LifeControl>,
     /// Reopened at SIGUSR2.
     pub(super) log: Arc<AccessLog>,
+    pub(super) certificates: Watched,
     pub(super) signals: bool,
     pub(super) announcement: Announcement,
 }
@@ -109,6 +111,7 @@ fn serve(management: Management) -> io::Result<()> {
         admin,
         proxy,
         log,
+        certificates,
         signals,
         announcement,
     } = management;
@@ -118,6 +121,7 @@ fn serve(management: Management) -> io::Result<()> {
         Arc::clone(&control.clock),
     ));
     spawn_local(count_entries(Arc::clone(&control.cache)));
+    spawn_local(certificates.watch());
     spawn_local(announcement.make());
     spawn_local(drain_proxy(Arc::clone(&life), proxy));
     if signals {

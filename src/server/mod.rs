@@ -2,6 +2,7 @@
 
 mod announce;
 mod cache_options;
+mod certificates;
 mod gauges;
 pub mod limits;
 mod log_place;

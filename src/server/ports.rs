@@ -1,9 +1,12 @@
 //! Every address that the server listens on, bound before root is given up.
 
 use super::port_owner;
+use crate::config::ports::Port;
 use crate::config::records::Records;
 use crate::mgmt::load::Loaded;
-use crate::proxy::listener::{ListenError, ListenOptions, Listeners, every_address, listen};
+use crate::proxy::listener::{
+    Dialect, ListenError, ListenOptions, Listeners, every_address, listen,
+};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
@@ -47,11 +50,20 @@ fn lines(errors: &[PortError]) -> String {
     lines.join("\n")
 }
 
+/// A port for clients, bound.
+#[derive(Debug)]
+pub(super) struct Client {
+    /// A socket a thread.
+    pub(super) listeners: Listeners,
+    /// What is spoken there.
+    pub(super) dialect: Dialect,
+}
+
 /// The bound addresses.
 #[derive(Debug)]
 pub(super) struct Bound {
-    /// For clients: a socket a port and thread.
-    pub(super) clients: Vec<Listeners>,
+    /// For clients.
+    pub(super) clients: Vec<Client>,
     /// For the admin pages.
     pub(super) admin: Option<TcpListener>,
     /// Every address, of clients' ports and the admin pages; requests are
@@ -64,7 +76,8 @@ pub(super) struct Bound {
 impl Bound {
     /// Where clients connect.
     pub(super) fn ports(&self) -> Vec<SocketAddr> {
-        self.clients.iter().map(|port| port.address).collect()
+        let clients = self.clients.iter();
+        clients.map(|port| port.listeners.address).collect()
     }
 
     /// Where the admin pages are.
@@ -83,8 +96,8 @@ pub(super) fn bind(loaded: &Loaded, threads: usize) -> Result<Bound, PortErrors>
     let mut errors = Vec::new();
     let mut clients = Vec::new();
     for port in &loaded.ports.ports {
-        match bind_client(port.socket_addr(), options) {
-            Ok(listeners) => clients.push(listeners),
+        match bind_client(port, options) {
+            Ok(client) => clients.push(client),
             Err(error) => errors.push(error),
         }
     }
@@ -113,8 +126,11 @@ fn backlog(records: &Records) -> i32 {
     }
 }
 
-fn bind_client(address: SocketAddr, options: ListenOptions) -> Result<Listeners, PortError> {
-    listen(address, options).map_err(|error| {
+fn bind_client(port: &Port, options: ListenOptions) -> Result<Client, PortError> {
+    let address = port.socket_addr();
+    let dialect = Dialect { tls: port.tls };
+    let bound = listen(address, options).map(|listeners| Client { listeners, dialect });
+    bound.map_err(|error| {
         let taken = matches!(error, ListenError::Taken { .. });
         let note = note(address, taken);
         PortError::Client { error, note }

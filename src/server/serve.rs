@@ -2,6 +2,7 @@
 
 use super::announce::{self, Announcement, Judge};
 use super::cache_options::{hosting, live_options, options_to_plan};
+use super::certificates::{self, Watched};
 use super::gauges;
 use super::log_place::{LogError, log_options};
 use super::management::{Management, ManagementThread};
@@ -81,8 +82,12 @@ fn collector(opened: &Opened) -> Arc<Collector> {
     gauges.set(Metric::ReconfigureTime, now);
     let cache = Arc::clone(&opened.cache);
     let clock = Arc::clone(&opened.clock);
+    let tls = opened.tls.clone();
     collector.before_scrape(move |cells| {
         cache.publish();
+        if let Some(tls) = &tls {
+            gauges::set_certificates(cells, tls);
+        }
         gauges::set_cache_ready_time(cells, &cache, clock.wall());
         gauges::set_memory(cells);
     });
@@ -107,6 +112,10 @@ fn management(
         admin: opened.bound.admin.take(),
         proxy,
         log,
+        certificates: Watched {
+            tls: opened.tls.clone(),
+            snapshot: Arc::clone(&opened.snapshot),
+        },
         signals: opened.options.signals,
     })
 }
@@ -148,7 +157,12 @@ fn settings_server(opened: &Opened) -> settings::Server {
     let planner = Arc::clone(&cache);
     let source = opened.options.source();
     let planned = source.clone();
+    let tls = opened.tls.clone();
     settings::Server {
+        certificates: Box::new(move |loaded| match &tls {
+            Some(tls) => tls.load(&loaded.multicert),
+            None => Vec::new(),
+        }),
         apply: Box::new(move |records, hosts| {
             cache.configure(live_options(records));
             cache.host(hosting(hosts));
@@ -178,6 +192,7 @@ fn pages(opened: &Opened, control: &Control) -> Pages {
         collector: Arc::clone(&control.collector),
         clock: Arc::clone(&opened.clock),
         readiness: Arc::clone(&control.readiness),
+        certificates: certificates::page(opened.tls.clone()),
         is_host: Box::new(move |name| is_admin_host(&snapshot.load().records, name)),
     }
 }
@@ -204,6 +219,7 @@ fn shared(opened: &Opened, life: ProxyLife) -> Result<Shared, StartError> {
         servers: Arc::default(),
         fills: FillTable::new(FillLimits::default()),
         log: Arc::new(log),
+        tls: opened.tls.clone(),
     })
 }
 

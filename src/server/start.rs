@@ -1,9 +1,10 @@
 //! The order in which a server starts, and what may stop it from starting.
 //!
-//! Files → state directory → ports → spans → user → threads. What needs root
+//! Files → state directory → certificates → ports → spans → user → threads. What needs root
 //! comes before the user is changed; threads come after.
 
 use super::cache_options::{cache_options, options_to_plan};
+use super::certificates;
 use super::limits;
 use super::log_place::{self, LOGFILE_DIR, LogError};
 use super::options::Options;
@@ -28,6 +29,7 @@ use crate::mgmt::load::{self, Loaded, PORTS, STATE_DIR, Source};
 use crate::mgmt::paths::RECORDS_NAME;
 use crate::mgmt::socket::SocketError;
 use crate::proxy::Snapshot;
+use crate::proxy::tls::TlsServer;
 use arc_swap::ArcSwap;
 use std::io;
 use std::sync::Arc;
@@ -99,6 +101,10 @@ pub fn verify(options: &Options) -> Result<Loaded, Findings> {
     found.errors.extend(state_fault(&source, &loaded));
     found.errors.extend(user_fault(options, &loaded));
     found.errors.extend(log_fault(options, &loaded));
+    match certificates::load(&source, &loaded) {
+        Ok((_, faults)) => found.extend(certificates::judged(&loaded, faults)),
+        Err(error) => found.errors.push(error),
+    }
     found.warnings.extend(unheeded_user(options, &loaded));
     found.sort();
     if !found.is_usable() {
@@ -226,6 +232,7 @@ pub(super) struct Opened {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) registry: Arc<Registry>,
     pub(super) cache: Arc<Cache>,
+    pub(super) tls: Option<Arc<TlsServer>>,
     /// Whether root was given up.
     pub(super) was_root: bool,
 }
@@ -242,6 +249,7 @@ pub fn start(options: Options) -> Result<Running, StartError> {
     let run_as = run_as(&options, &loaded.records)?;
     raise_limits();
     let state = StateDir::lock(&source.path(&*loaded.records.local_state_dir))?;
+    let tls = certificates::open(&source, &loaded).map_err(StartError::Config)?;
     let threads = workers::count(&loaded.records);
     let bound = ports::bind(&loaded, threads)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -259,6 +267,7 @@ pub fn start(options: Options) -> Result<Running, StartError> {
         clock,
         registry,
         cache,
+        tls,
         was_root: matches!(run_as, RunAs::User { .. }),
     };
     serve::serve(opened)

@@ -1,9 +1,10 @@
 //! The event threads: how many, and each with its sockets.
 
+use super::ports::Client;
 use super::running::Workers;
 use crate::config::records::Records;
 use crate::mgmt::life::{Life, Phase};
-use crate::proxy::listener::Listeners;
+use crate::proxy::listener::Door;
 use crate::proxy::worker;
 use crate::proxy::{Shared, WorkerContext};
 use std::io;
@@ -45,14 +46,14 @@ fn slots(records: &Records) -> Arc<Semaphore> {
 
 /// Starts a thread for each share of the sockets.
 pub(super) fn start(
-    clients: Vec<Listeners>,
+    clients: Vec<Client>,
     shared: &Shared,
     life: &Arc<Life>,
 ) -> io::Result<Workers> {
     let slots = slots(&shared.snapshot.load().records);
     let (alive, gone) = mpsc::channel(1);
     let mut threads = Vec::new();
-    for (number, sockets) in by_thread(clients).into_iter().enumerate() {
+    for (number, doors) in by_thread(clients).into_iter().enumerate() {
         let (shared, slots) = (shared.clone(), Arc::clone(&slots));
         let watched = Watched {
             life: Arc::clone(life),
@@ -62,7 +63,7 @@ pub(super) fn start(
             .name(format!("net-{number}"))
             .spawn(move || {
                 let _watched = watched;
-                worker::run(sockets, slots, || WorkerContext::new(shared))
+                worker::run(doors, slots, || WorkerContext::new(shared))
             })?;
         threads.push(thread);
     }
@@ -70,12 +71,13 @@ pub(super) fn start(
 }
 
 /// The sockets of each thread, one of every port.
-fn by_thread(clients: Vec<Listeners>) -> Vec<Vec<std::net::TcpListener>> {
+fn by_thread(clients: Vec<Client>) -> Vec<Vec<Door>> {
     let mut threads: Vec<Vec<_>> = Vec::new();
-    for port in clients {
-        threads.resize_with(threads.len().max(port.sockets.len()), Vec::new);
-        for (thread, socket) in threads.iter_mut().zip(port.sockets) {
-            thread.push(socket);
+    for Client { listeners, dialect } in clients {
+        let sockets = listeners.sockets;
+        threads.resize_with(threads.len().max(sockets.len()), Vec::new);
+        for (thread, socket) in threads.iter_mut().zip(sockets) {
+            thread.push(Door { socket, dialect });
         }
     }
     threads

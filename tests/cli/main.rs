@@ -4,6 +4,7 @@
 mod admin;
 mod aio;
 mod cache_rules;
+mod certificates;
 mod large;
 mod live;
 mod operations;
@@ -19,6 +20,8 @@ mod tiers;
 mod tsar;
 mod volumes;
 
+#[path = "../support/pki.rs"]
+mod pki;
 #[path = "../support/process.rs"]
 mod process;
 #[path = "../support/until.rs"]

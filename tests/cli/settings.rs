@@ -67,7 +67,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "http.server_ports",
         "18082:ssl",
-        "ssl (TLS) is not supported yet",
+        "there is no certificate in ssl_multicert.config",
     ),
     ("http.server_ports", "foo", "no port"),
     ("http.server_ports", "8080:ipv5", "did you mean ipv4?"),
@@ -137,7 +137,8 @@ fn what_is_wrong_in_the_files_already_keeps_no_other_record_from_being_set() {
     assert_eq!(config.line(&["-s", CUTOFF, "-v", "41"]).ok(), "");
     let ran = config.line(&["-s", "proxy.config.http.server_ports", "-v", "1:ssl"]);
     assert!(
-        ran.err().contains("ssl (TLS) is not supported"),
+        ran.err()
+            .contains("there is no certificate in ssl_multicert.config"),
         "{}",
         ran.err()
     );

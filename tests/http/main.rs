@@ -1,6 +1,8 @@
 //! End to end on real sockets: a client, the proxy, an origin that records.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "../support/pki.rs"]
+mod pki;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -24,6 +26,7 @@ mod ranges;
 mod records;
 mod suspect;
 mod targets;
+mod tls;
 mod trailers;
 mod upgrade;
 mod uploads;

@@ -8,6 +8,7 @@ use strata::base::clock::{Clock, SystemClock};
 use strata::cache::{Cache, CacheOptions, SpanOptions};
 use strata::config::place::Place;
 use strata::config::records::{Records, RecordsFile};
+use strata::config::ssl_multicert::{self, MulticertFile};
 use strata::config::{cache_rules, connect_ports::ConnectPorts, ip_allow, remap};
 use strata::http::forwarding::ViaIdentity;
 use strata::metrics::{Metric, Registry};
@@ -15,8 +16,9 @@ use strata::proxy::access_log::AccessLog;
 use strata::proxy::cache_rules::CacheRules;
 use strata::proxy::fill::{FillLimits, FillTable};
 use strata::proxy::life::{LifeControl, Stage};
-use strata::proxy::listener::{self, ListenOptions, Listeners};
+use strata::proxy::listener::{self, Dialect, Door, ListenOptions, Listeners};
 use strata::proxy::snapshot::SnapshotParts;
+use strata::proxy::tls::{TlsOptions, TlsServer};
 use strata::proxy::{Shared, Snapshot, WorkerContext, worker};
 use strata::remap::{IpAllow, RemapOptions, Table};
 use tokio::sync::Semaphore;
@@ -98,6 +100,20 @@ impl Proxy {
         (proxy, listeners.address)
     }
 
+    /// A proxy that speaks TLS with these certificates, whose files are in `dir`.
+    pub(crate) fn over_tls(
+        records: &str,
+        remap: &str,
+        (dir, multicert): (&std::path::Path, &str),
+    ) -> Self {
+        let snapshot = snapshot(records, remap);
+        let options = TlsOptions::from_records(&snapshot.records, dir);
+        let tls = TlsServer::new(options).unwrap();
+        assert_eq!(tls.load(&multicert_file(multicert)), []);
+        let tls = Some(Arc::new(tls));
+        Self::running(snapshot, Box::new(|shared| Shared { tls, ..shared }))
+    }
+
     /// A proxy with this snapshot, and shared things as `adapt` makes them.
     pub(crate) fn running(snapshot: Snapshot, adapt: Box<dyn FnOnce(Shared) -> Shared>) -> Self {
         let listeners = listen();
@@ -116,6 +132,7 @@ impl Proxy {
             servers: Arc::default(),
             fills: FillTable::new(FillLimits::default()),
             log: Arc::new(AccessLog::off()),
+            tls: None,
         });
         let thread = event_thread(listeners.sockets, slots, shared);
         Self {
@@ -187,10 +204,22 @@ fn listen() -> Listeners {
 }
 
 fn event_thread(sockets: Vec<TcpListener>, slots: usize, shared: Shared) -> JoinHandle<()> {
+    let dialect = Dialect {
+        tls: shared.tls.is_some(),
+    };
+    let doors = sockets.into_iter().map(|socket| Door { socket, dialect });
+    let doors = doors.collect();
     std::thread::spawn(move || {
         let slots = Arc::new(Semaphore::new(slots));
-        worker::run(sockets, slots, || WorkerContext::new(shared)).unwrap();
+        worker::run(doors, slots, || WorkerContext::new(shared)).unwrap();
     })
+}
+
+/// A ssl_multicert.config without faults.
+pub(crate) fn multicert_file(text: &str) -> MulticertFile {
+    let (file, findings) = ssl_multicert::parse("ssl_multicert.config", text.as_bytes());
+    assert_eq!(findings.errors, []);
+    file
 }
 
 /// The snapshot of a records.config and a remap.config without faults.

@@ -43,7 +43,9 @@ differences! {
     "proxy.config.local_state_dir", "/run/trafficserver", "beside the configuration, without root; the unit sets /var/lib/strata";
     "proxy.config.log.logfile_dir", "/var/log/trafficserver", "with the rest of the state";
     "proxy.config.log.rolling_enabled", "1", "logs are not rolled yet";
+    "proxy.config.ssl.CA.cert.path", "/etc/trafficserver", "the directory of the certificates";
     "proxy.config.ssl.client.verify.server.policy", "PERMISSIVE", "as in ATS 11: an origin that can't prove itself is not asked";
     "proxy.config.ssl.server.cert.path", "/etc/trafficserver", "the directory of the configuration";
+    "proxy.config.ssl.server.private_key.path", "/etc/trafficserver", "the directory of the certificates";
     "proxy.config.stop.shutdown_timeout", "0", "a stop lets transactions end";
 }

@@ -51,14 +51,28 @@ net_sock_option_flag_in: int = 1, "proxy.config.net.sock_option_flag_in", betwee
 output_logfile: text = "traffic.out", "proxy.config.output.logfile", ANY, Restart, Global, Ignored;
 /// 1 applies the rules to requests that name only a path (reverse proxy).
 reverse_proxy_enabled: int = 1, "proxy.config.reverse_proxy.enabled", FLAG, Reload, Global, Honoured;
-/// 1 speaks TLS 1.2.
-ssl_tlsv1_2: int = 1, "proxy.config.ssl.TLSv1_2", FLAG, Restart, Global, Ignored;
-/// 1 speaks TLS 1.3.
-ssl_tlsv1_3: int = 1, "proxy.config.ssl.TLSv1_3", FLAG, Restart, Global, Ignored;
+/// Directory of the files of `ssl_ca_name`; NULL is that of the certificates.
+ssl_ca_cert_path: optional = NULL, "proxy.config.ssl.CA.cert.path", ANY, Restart, Global, Honoured;
+/// 1 speaks TLS 1.2 with clients.
+ssl_tlsv1_2: int = 1, "proxy.config.ssl.TLSv1_2", FLAG, Restart, Global, Honoured;
+/// 1 speaks TLS 1.3 with clients.
+ssl_tlsv1_3: int = 1, "proxy.config.ssl.TLSv1_3", FLAG, Restart, Global, Honoured;
 /// Certificates of origins: DISABLED does not check, PERMISSIVE warns, ENFORCED refuses.
 ssl_client_verify_server_policy: text = "ENFORCED", "proxy.config.ssl.client.verify.server.policy", one_of(&["DISABLED", "PERMISSIVE", "ENFORCED"]), Reload, Rule, Ignored;
+/// Seconds for the handshake with a client; 0 is no limit.
+ssl_handshake_timeout_in: int = 30, "proxy.config.ssl.handshake_timeout_in", between(0, 65_535), Restart, Global, Honoured;
 /// Directory of the server's certificates; NULL is that of records.config.
-ssl_server_cert_path: optional = NULL, "proxy.config.ssl.server.cert.path", ANY, Restart, Global, Ignored;
+ssl_server_cert_path: optional = NULL, "proxy.config.ssl.server.cert.path", ANY, Restart, Global, Honoured;
+/// 1 refuses a start for which a certificate can't be loaded; 0 starts without it.
+ssl_server_multicert_exit_on_load_fail: int = 1, "proxy.config.ssl.server.multicert.exit_on_load_fail", FLAG, Restart, Global, Honoured;
+/// File of the server's certificates.
+ssl_server_multicert_filename: text = "ssl_multicert.config", "proxy.config.ssl.server.multicert.filename", ANY, Reload, Global, Honoured;
+/// Directory of the certificates' keys; NULL is that of the certificates.
+ssl_server_private_key_path: optional = NULL, "proxy.config.ssl.server.private_key.path", ANY, Restart, Global, Honoured;
+/// 1 gives clients tickets to resume their TLS sessions with.
+ssl_server_session_ticket_enable: int = 1, "proxy.config.ssl.server.session_ticket.enable", FLAG, Restart, Global, Honoured;
+/// Tickets that a client is given at a handshake of TLS 1.3; 0 is none in any version.
+ssl_server_session_ticket_number: int = 2, "proxy.config.ssl.server.session_ticket.number", between(0, 16), Restart, Global, Honoured;
 /// TLS sessions: 0 not kept, 1 by the library, 2 by the proxy.
 ssl_session_cache: int = 2, "proxy.config.ssl.session_cache", between(0, 2), Restart, Global, Ignored;
 /// Seconds that transactions may go on after the order to stop.
@@ -81,6 +95,8 @@ strata_ram_cache_warm_rate: int = 33_554_432, "proxy.config.strata.ram_cache.war
 strata_remap_host_regex: text = "anchored", "proxy.config.strata.remap.host_regex", one_of(&["anchored", "search"]), Reload, Global, Honoured;
 /// A rule's path: `segment` ends at a `/`, `byte` matches any longer path, as in ATS.
 strata_remap_path_prefix: text = "segment", "proxy.config.strata.remap.path_prefix", one_of(&["segment", "byte"]), Reload, Global, Honoured;
+/// Seconds between two looks at the certificates' files, to serve those that have changed; 0 never looks, a reload always does.
+strata_ssl_certificate_check_interval: int = 10, "proxy.config.strata.ssl.certificate_check_interval", between(0, 86_400), Reload, Global, Honoured;
 /// Bytes that a fast span can take in its life (TBW), to project the days left; 0 is not known.
 strata_tier_fast_endurance: int = 0, "proxy.config.strata.tier.fast.endurance", at_least(0), Reload, Global, Honoured;
 /// Bytes that may be written to each fast span a day; copies beyond it are left out. 0 is no limit.

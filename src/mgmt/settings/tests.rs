@@ -43,6 +43,7 @@ impl Fixture {
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let now = WallTime::from_secs(1);
         let server = Server {
+            certificates: Box::new(|_| Vec::new()),
             apply: Box::new(|_, _| {}),
             start_faults: Box::new(start_faults),
             plan: Arc::new(|_| Vec::new()),

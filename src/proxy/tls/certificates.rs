@@ -1,0 +1,137 @@
+//! All certificates that are served, and who gets which.
+
+use super::certificate::{Certificate, CertificateError, Contents};
+use super::options::Directories;
+use crate::config::ConfigError;
+use crate::config::ssl_multicert::{CertificateFiles, Destination, Entry, MulticertFile};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// Certificates of one name or address, the one to be taken first in front.
+type Candidates = Vec<Arc<Certificate>>;
+
+/// The certificates of a configuration.
+#[derive(Debug, Default)]
+pub(super) struct Certificates {
+    by_name: HashMap<String, Candidates>,
+    /// By what follows `*.`.
+    by_wildcard: HashMap<String, Candidates>,
+    by_address: HashMap<(IpAddr, Option<u16>), Candidates>,
+    default: Candidates,
+    /// Each by its files.
+    held: HashMap<CertificateFiles, Arc<Certificate>>,
+    /// What is wrong with those that are missing, or not of now.
+    pub(super) faults: Vec<ConfigError>,
+}
+
+impl Certificates {
+    /// The certificates of the file. One that `before` has of the same contents
+    /// is taken from there, and so is one whose files are faulty now: a fault
+    /// concerns no other certificate.
+    pub(super) fn load(file: &MulticertFile, directories: &Directories, before: &Self) -> Self {
+        let mut loaded = Self::default();
+        for entry in &file.entries {
+            let mut candidates = Vec::new();
+            for files in &entry.certificates {
+                match before.renewed(files, directories) {
+                    Ok(certificate) => candidates.push(loaded.hold(files, certificate)),
+                    Err(error) => {
+                        let old = before.held.get(files).map(Arc::clone);
+                        loaded
+                            .faults
+                            .push(fault(entry, files, &error, old.is_some()));
+                        candidates.extend(old.map(|old| loaded.hold(files, old)));
+                    }
+                }
+            }
+            candidates.sort_by_key(|certificate| certificate.is_rsa());
+            loaded.serve(entry.destination, &candidates);
+        }
+        loaded
+    }
+
+    /// What the files hold now: the certificate held already, if it is that.
+    fn renewed(
+        &self,
+        files: &CertificateFiles,
+        directories: &Directories,
+    ) -> Result<Arc<Certificate>, CertificateError> {
+        let contents = Contents::read(files, directories)?;
+        let digest = contents.digest();
+        let held = self.held.get(files).filter(|held| held.digest == digest);
+        match held {
+            Some(same) => Ok(Arc::clone(same)),
+            None => Certificate::parse(&contents).map(Arc::new),
+        }
+    }
+
+    fn hold(
+        &mut self,
+        files: &CertificateFiles,
+        certificate: Arc<Certificate>,
+    ) -> Arc<Certificate> {
+        self.held.insert(files.clone(), Arc::clone(&certificate));
+        certificate
+    }
+
+    /// Offers certificates to who asks for their names, and to the destination.
+    fn serve(&mut self, destination: Destination, candidates: &[Arc<Certificate>]) {
+        for certificate in candidates {
+            for name in &certificate.names {
+                let (map, name) = match name.strip_prefix("*.") {
+                    Some(parent) => (&mut self.by_wildcard, parent),
+                    None => (&mut self.by_name, name.as_str()),
+                };
+                map.entry(name.to_owned())
+                    .or_default()
+                    .push(Arc::clone(certificate));
+            }
+        }
+        let more = candidates.iter().map(Arc::clone);
+        match destination {
+            Destination::Names => {}
+            Destination::Address(ip, port) => {
+                self.by_address.entry((ip, port)).or_default().extend(more);
+            }
+            Destination::Any => self.default.extend(more),
+        }
+    }
+
+    /// Those for a client that asks for `name` of `local`, best first: of the
+    /// name, of a wildcard, of the address and port, of the address, of all.
+    pub(super) fn candidates(
+        &self,
+        name: Option<&str>,
+        local: SocketAddr,
+    ) -> impl Iterator<Item = &Arc<Certificate>> {
+        let name = name.map(str::to_ascii_lowercase);
+        let parent = name.as_deref().and_then(|name| name.split_once('.'));
+        let exact = name.as_deref().and_then(|name| self.by_name.get(name));
+        let wildcard = parent.and_then(|(_, parent)| self.by_wildcard.get(parent));
+        let at = self.by_address.get(&(local.ip(), Some(local.port())));
+        let on = self.by_address.get(&(local.ip(), None));
+        let lists = [exact, wildcard, at, on, Some(&self.default)];
+        lists.into_iter().flatten().flatten()
+    }
+
+    /// Each certificate with its files.
+    pub(super) fn held(&self) -> impl Iterator<Item = (&CertificateFiles, &Arc<Certificate>)> {
+        self.held.iter()
+    }
+}
+
+fn fault(
+    entry: &Entry,
+    files: &CertificateFiles,
+    error: &CertificateError,
+    has_old: bool,
+) -> ConfigError {
+    let instead = match has_old {
+        true => "the one read before is served on",
+        false => "it is not served",
+    };
+    entry
+        .place
+        .error(&files.certificate, format!("{error}; {instead}"))
+}

@@ -1,0 +1,84 @@
+//! Certificates through reloads, without a socket.
+
+use super::certificate::Certificate;
+use super::{TlsOptions, TlsServer};
+use crate::config::records::Records;
+use crate::config::ssl_multicert;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+fn issue(dir: &Path, number: usize) {
+    let name = format!("h{number}.example");
+    let issued = rcgen::generate_simple_self_signed(vec![name]).unwrap();
+    let pem = issued.cert.pem() + &issued.signing_key.serialize_pem();
+    std::fs::write(dir.join(format!("{number}.pem")), pem).unwrap();
+}
+
+/// A server of that many certificates.
+fn server(dir: &Path, count: usize) -> TlsServer {
+    (0..count).for_each(|number| issue(dir, number));
+    let tls = TlsServer::new(TlsOptions::from_records(&Records::default(), dir)).unwrap();
+    assert_eq!(tls.load(&file(0..count)), []);
+    tls
+}
+
+fn file(numbers: std::ops::Range<usize>) -> ssl_multicert::MulticertFile {
+    let lines = numbers.map(|number| format!("ssl_cert_name={number}.pem\n"));
+    let text: String = lines.collect();
+    ssl_multicert::parse("ssl_multicert.config", text.as_bytes()).0
+}
+
+fn held(tls: &TlsServer) -> Vec<Weak<Certificate>> {
+    let certificates = tls.held();
+    certificates.iter().map(Arc::downgrade).collect()
+}
+
+fn alive(all: &[Weak<Certificate>]) -> usize {
+    all.iter().filter(|one| one.strong_count() > 0).count()
+}
+
+#[test]
+fn a_reload_keeps_what_is_the_same_and_lets_go_of_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let tls = server(dir.path(), 20);
+    let first = held(&tls);
+    let counts: Vec<_> = first.iter().map(Weak::strong_count).collect();
+    for _ in 0..10 {
+        assert_eq!(tls.load(&file(0..20)), []);
+    }
+    assert_eq!(alive(&first), 20);
+    let again: Vec<_> = first.iter().map(Weak::strong_count).collect();
+    assert_eq!(again, counts);
+
+    issue(dir.path(), 3);
+    assert_eq!(tls.refresh(), []);
+    assert_eq!(alive(&first), 19);
+    assert_eq!(tls.load(&file(0..10)), []);
+    assert_eq!(alive(&first), 9);
+    assert_eq!(tls.summary().served, 10);
+}
+
+#[test]
+fn a_fault_is_told_once_by_those_who_look_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let tls = server(dir.path(), 2);
+    std::fs::write(dir.path().join("1.pem"), "").unwrap();
+    assert_eq!(tls.refresh().len(), 1);
+    assert_eq!(tls.refresh(), []);
+    assert_eq!(tls.summary().faulty, 1);
+    assert_eq!(tls.summary().served, 2);
+    assert_eq!(tls.load(&file(0..2)).len(), 1);
+}
+
+#[test]
+fn a_handshake_under_way_keeps_the_certificates_it_began_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let tls = server(dir.path(), 1);
+    let first = held(&tls);
+    let config = tls.config("127.0.0.1:443".parse().unwrap());
+    issue(dir.path(), 0);
+    assert_eq!(tls.refresh(), []);
+    assert_eq!(alive(&first), 1);
+    drop(config);
+    assert_eq!(alive(&first), 0);
+}

@@ -1,0 +1,116 @@
+//! TLS with clients as the files want it: at the start, and at each reload.
+
+use crate::config::{ConfigError, Findings};
+use crate::mgmt::load::{self, Loaded, PORTS, Source};
+use crate::proxy::Snapshot;
+use crate::proxy::tls::{TlsOptions, TlsServer};
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the record is asked while nothing is watched.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// TLS as the files want it, and what is wrong with single certificates; none
+/// where no port has it.
+///
+/// # Errors
+///
+/// The system refuses what every handshake needs.
+pub(super) fn load(
+    source: &Source,
+    loaded: &Loaded,
+) -> Result<(Option<Arc<TlsServer>>, Vec<ConfigError>), ConfigError> {
+    let is_wanted = loaded.ports.ports.iter().any(|port| port.tls);
+    let options = TlsOptions::from_records(&loaded.records, &source.dir);
+    if !is_wanted || options.versions.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let tls = TlsServer::new(options).map_err(|error| {
+        let place = load::place_of(&loaded.running, &loaded.records_file, PORTS);
+        place.error("ssl", format!("TLS can't be had: {error}"))
+    })?;
+    let faults = tls.load(&loaded.multicert);
+    Ok((Some(Arc::new(tls)), faults))
+}
+
+/// What a start makes of such faults
+/// (`proxy.config.ssl.server.multicert.exit_on_load_fail`).
+pub(super) fn judged(loaded: &Loaded, faults: Vec<ConfigError>) -> Findings {
+    let mut found = Findings::default();
+    match loaded.records.ssl_server_multicert_exit_on_load_fail {
+        0 => found.warnings = faults,
+        _ => found.errors = faults,
+    }
+    found
+}
+
+/// TLS for a start.
+///
+/// # Errors
+///
+/// What the start is refused for.
+pub(super) fn open(source: &Source, loaded: &Loaded) -> Result<Option<Arc<TlsServer>>, Findings> {
+    let (tls, faults) = load(source, loaded).map_err(|error| Findings {
+        errors: vec![error],
+        warnings: Vec::new(),
+    })?;
+    let found = judged(loaded, faults);
+    if !found.is_usable() {
+        return Err(found);
+    }
+    for warning in &found.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(tls)
+}
+
+/// The admin page of the certificates: those that are served, and what is wrong
+/// with the others.
+pub(super) fn page(tls: Option<Arc<TlsServer>>) -> Box<dyn Fn() -> String + Send> {
+    Box::new(move || {
+        let served = tls.as_ref().map(|tls| tls.certificates());
+        let faults = tls.as_ref().map(|tls| tls.faults()).unwrap_or_default();
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let served = served.unwrap_or_default();
+        serde_json::json!({ "certificates": served, "faults": faults }).to_string()
+    })
+}
+
+/// The certificates whose files are looked at now and again.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) tls: Option<Arc<TlsServer>>,
+    pub(super) snapshot: Arc<ArcSwap<Snapshot>>,
+}
+
+impl Watched {
+    /// Serves each file that has changed, and logs each fault once; for ever.
+    pub(super) async fn watch(self) {
+        let Some(tls) = self.tls.clone() else { return };
+        loop {
+            self.interval().await;
+            let tls = Arc::clone(&tls);
+            // Files are read: not on the thread that answers operators.
+            let looked = tokio::task::spawn_blocking(move || tls.refresh()).await;
+            for fault in looked.unwrap_or_default() {
+                tracing::warn!("{fault}");
+            }
+        }
+    }
+
+    /// Waits as long as the record says, which may change meanwhile.
+    async fn interval(&self) {
+        let mut waited = Duration::ZERO;
+        loop {
+            tokio::time::sleep(ASK_EVERY).await;
+            waited += ASK_EVERY;
+            let records = &self.snapshot.load().records;
+            let interval = u64::try_from(records.strata_ssl_certificate_check_interval);
+            let interval = Duration::from_secs(interval.unwrap_or(0));
+            if !interval.is_zero() && waited >= interval {
+                return;
+            }
+        }
+    }
+}
