@@ -4,7 +4,9 @@
 use super::cache_control::split_list;
 use super::policy::NormalizeAcceptEncoding;
 use ::http::HeaderMap;
-use ::http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue, VARY};
+use ::http::header::{
+    ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderName, HeaderValue, VARY,
+};
 
 /// What Vary says, all its lines together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +43,8 @@ pub fn vary(headers: &HeaderMap) -> Vary {
 /// mean the same selection.
 ///
 /// Lines of one field are combined, whitespace around list members is taken
-/// off, empty members are dropped; an absent field differs from an empty one.
+/// off, empty members are dropped, names of languages, charsets and codings are
+/// in lower case; an absent field differs from an empty one.
 /// Normalise Accept-Encoding before ([`normalize_accept_encoding`]).
 #[must_use]
 pub fn selected(fields: &[HeaderName], request: &HeaderMap) -> Vec<u8> {
@@ -140,8 +143,13 @@ pub(super) fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
         .collect()
 }
 
-/// Like [`members`], but the bytes as they are, joined by commas.
+/// Fields in which case means nothing (RFC 9110 8.3.2, 8.4.1 and 8.5.1).
+const CASELESS: [HeaderName; 3] = [ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE];
+
+/// Like [`members`], but the bytes as they are, joined by commas; in lower case
+/// where case means nothing.
 fn push_members(out: &mut Vec<u8>, request: &HeaderMap, name: &HeaderName) {
+    let start = out.len();
     let mut first = true;
     for line in request.get_all(name) {
         for member in raw_members(line.as_bytes()) {
@@ -151,6 +159,11 @@ fn push_members(out: &mut Vec<u8>, request: &HeaderMap, name: &HeaderName) {
             out.extend_from_slice(member);
             first = false;
         }
+    }
+    if CASELESS.contains(name) {
+        out.get_mut(start..)
+            .unwrap_or_default()
+            .make_ascii_lowercase();
     }
 }
 
@@ -248,6 +261,21 @@ mod tests {
         for (a, b) in different {
             assert_ne!(select(a), select(b), "{a:?} {b:?}");
         }
+    }
+
+    #[test]
+    fn case_tells_no_languages_charsets_or_codings_apart_rfc_9110_8_5_1() {
+        let select = |name: &'static str, value: &[u8]| {
+            selected(&[HeaderName::from_static(name)], &headers(&[(name, value)]))
+        };
+        for name in ["accept-language", "accept-charset", "accept-encoding"] {
+            assert_eq!(
+                select(name, b"en-GB, De;Q=0.5"),
+                select(name, b"EN-gb,de;q=0.5")
+            );
+            assert_ne!(select(name, b"en, de"), select(name, b"de, en"), "{name}");
+        }
+        assert_ne!(select("accept", b"a/b;c=D"), select("accept", b"a/b;c=d"));
     }
 
     fn normalized(rule: NormalizeAcceptEncoding, lines: &[&[u8]]) -> Option<String> {
