@@ -110,7 +110,11 @@ impl Cache {
 
     fn held_in_ram(&self, key: &CacheKey) -> Option<Hit> {
         let stored = self.ram.read(key.hash())?;
-        (stored.key == *key).then(|| Hit::of(stored, Tier::Ram))
+        if stored.key != *key {
+            return None;
+        }
+        stored.note_used();
+        Some(Hit::of(stored, Tier::Ram))
     }
 
     /// What the fastest tier that holds `key` has under it: at most one read

@@ -60,6 +60,18 @@ pub(in crate::cache) struct Home {
 }
 
 impl Stored {
+    /// Notes at its places on the devices that it was used from RAM, so that it
+    /// is kept when the cursor comes.
+    pub(in crate::cache) fn note_used(&self) {
+        let Some(home) = &self.home else { return };
+        home.stripe.note_used(self.key.hash());
+        if let Some(fragments) = &self.fragments {
+            let count = self.body_len.div_ceil(fragments.bytes.into());
+            let keys = (0..count).map(|index| body_key(fragments.object_id, index));
+            keys.for_each(|key| fragments.stripe.note_used(key));
+        }
+    }
+
     /// Whether both are this one copy, wherever it lies.
     pub(in crate::cache) fn is_same_copy(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let same_home = |one: &Home, other: &Home| {

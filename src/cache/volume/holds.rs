@@ -39,6 +39,15 @@ impl LiveStripe {
         })
     }
 
+    /// Notes that what the key has was used without a read of the device.
+    pub(in crate::cache) fn note_used(&self, key: u128) {
+        if let Some(core) = self.core.get() {
+            let directory = &core.directory;
+            let places = directory.lookup(key);
+            places.for_each(|place| directory.mark_read(key, &place));
+        }
+    }
+
     /// Whether this very entry is still there.
     pub(in crate::cache) fn holds(&self, key: u128, entry: DirEntry) -> bool {
         let core = self.core.get();

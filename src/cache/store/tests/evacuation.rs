@@ -56,6 +56,24 @@ impl Running {
 }
 
 #[tokio::test]
+async fn what_only_ram_served_outlives_the_cursor_too() {
+    let mut machine = Machine::with(&[SpanTier::Capacity]);
+    machine.ram = RamOptions::default();
+    let running = machine.start().await;
+    running.store_hot();
+    running.cache.sync().await;
+    for n in 0..HOT {
+        assert_eq!(running.cache.read(&key(n)).await.unwrap().tier, Tier::Ram);
+    }
+    running.pass(COLD, 45).await;
+    running.cache.shutdown().await;
+    running.kill();
+    machine.ram.cutoff = 1;
+    let again = machine.start().await;
+    assert_eq!(again.hot().await.len(), usize::try_from(HOT).unwrap());
+}
+
+#[tokio::test]
 async fn what_was_read_outlives_the_cursor_and_what_was_not_does_not() {
     let machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
