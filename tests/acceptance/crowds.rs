@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+const MIB: usize = 1 << 20;
 const STORED: &str = "Cache-Control: max-age=60\r\nETag: \"a\"\r\n";
 /// Longer than any crowd here takes, so that a lost wake-up fails the test.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -96,12 +97,12 @@ struct Client {
 }
 
 impl Client {
-    async fn ask(port: u16, origin: Arc<Origin>, connecting: &Semaphore) -> Self {
+    async fn ask(port: u16, path: &str, origin: Arc<Origin>, connecting: &Semaphore) -> Self {
         let slot = connecting.acquire().await.unwrap();
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         drop(slot);
-        let request = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
-        stream.write_all(request).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
         let (head, begun) = read_head(&mut stream).await.unwrap();
         assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
         let mut client = Self {
@@ -153,13 +154,13 @@ impl Crowd {
     }
 
     /// As many clients, which read so many bytes of the body.
-    async fn gather(&self, count: usize, bytes: usize) -> Vec<Client> {
+    async fn gather(&self, path: &'static str, count: usize, bytes: usize) -> Vec<Client> {
         let mut asking = JoinSet::new();
         for _ in 0..count {
             let (port, origin) = (self.site.port, Arc::clone(&self.origin));
             let connecting = Arc::clone(&self.connecting);
             asking.spawn(async move {
-                let mut client = Client::ask(port, origin, &connecting).await;
+                let mut client = Client::ask(port, path, origin, &connecting).await;
                 client.read(bytes).await;
                 client
             });
@@ -167,8 +168,30 @@ impl Crowd {
         asking.join_all().await
     }
 
+    /// 200 clients read a body whole, beside one that takes nothing of it.
+    async fn pass(&self, path: &'static str) {
+        let slow = self.gather(path, 1, 0).await;
+        let clients = self.gather(path, 200, 0).await;
+        self.origin.is_open.send_replace(true);
+        finish(clients).await;
+        drop(slow);
+        self.origin.is_open.send_replace(false);
+    }
+
     fn asked(&self) -> usize {
         self.origin.asked.load(Ordering::SeqCst)
+    }
+
+    /// The server's peak of memory begins anew.
+    fn forget_peak(&self) {
+        std::fs::write(self.site.proc_file("clear_refs"), "5").unwrap();
+    }
+
+    /// A line of /proc in bytes.
+    fn memory(&self, name: &str) -> usize {
+        let line = self.site.status_line(name);
+        let kilobytes = line.trim().trim_end_matches(" kB");
+        kilobytes.parse::<usize>().unwrap() * 1024
     }
 }
 
@@ -200,10 +223,26 @@ fn thousands_follow_one_fetch_from_its_middle_to_its_end() {
     let count = std::env::var("STRATA_CROWD").map_or(2000, |count| count.parse().unwrap());
     run(async {
         let crowd = Crowd::before(Origin::new(STORED, 64 << 10, 32 << 10)).await;
-        let clients = crowd.gather(count, 32 << 10).await;
+        let clients = crowd.gather("/a", count, 32 << 10).await;
         crowd.origin.open();
         finish(clients).await;
         assert_eq!(crowd.asked(), 1);
+    });
+}
+
+#[test]
+fn two_hundred_clients_and_one_that_reads_nothing_take_one_fetch_and_little_memory() {
+    run(async {
+        let crowd = Crowd::before(Origin::new(STORED, 20_000_000, 0)).await;
+        // What the first crowd leaves in memory stays there for all that follow.
+        crowd.pass("/first").await;
+        let before = crowd.memory("VmRSS:");
+        crowd.forget_peak();
+        crowd.pass("/a").await;
+        let grown = crowd.memory("VmHWM:").saturating_sub(before);
+        // The device's queue is most of it; each client for itself took 200.
+        assert!(grown <= 40 * MIB, "{} MiB", grown / MIB);
+        assert_eq!(crowd.asked(), 2);
     });
 }
 
@@ -216,7 +255,7 @@ fn a_thousand_clients_of_what_may_not_be_stored_are_at_the_origin_at_once() {
             ..Origin::new("Cache-Control: no-store\r\n", 8, 4)
         };
         let crowd = Crowd::before(origin).await;
-        let clients = crowd.gather(1000, 4).await;
+        let clients = crowd.gather("/a", 1000, 4).await;
         finish(clients).await;
         assert_eq!(crowd.asked(), 1000);
     });

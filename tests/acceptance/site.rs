@@ -81,11 +81,16 @@ impl Site {
 
     /// A line of what the system tells of the running server.
     pub(crate) fn status_line(&self, name: &str) -> String {
-        let id = self.process.as_ref().unwrap().child.id();
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let status = fs::read_to_string(self.proc_file("status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap_or_else(|| panic!("no {name} in {status}"))
             .to_owned()
+    }
+
+    /// A file of the running server in /proc.
+    pub(crate) fn proc_file(&self, name: &str) -> PathBuf {
+        let id = self.process.as_ref().unwrap().child.id();
+        format!("/proc/{id}/{name}").into()
     }
 
     /// What the server has said so far.
