@@ -5,6 +5,7 @@ mod holds;
 mod live;
 mod pages;
 mod passing;
+mod reading;
 mod room;
 mod settle;
 mod sharing;

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct MemDisk {
     bytes: Mutex<Vec<u8>>,
     reads: AtomicU64,
-    fail_reads: AtomicBool,
+    /// What reads fail with.
+    read_fault: Mutex<Option<DeviceError>>,
     fail_writes: AtomicBool,
     hangs: AtomicBool,
     /// Reads of this length are held, 0 for none.
@@ -42,7 +43,7 @@ impl MemDisk {
         Arc::new(Self {
             bytes: Mutex::new(vec![0; len]),
             reads: AtomicU64::new(0),
-            fail_reads: AtomicBool::new(false),
+            read_fault: Mutex::default(),
             fail_writes: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             held_length: AtomicU64::new(0),
@@ -68,7 +69,7 @@ impl MemDisk {
 
     /// From now on, reads and writes fail with EIO, or do not.
     pub fn fail(&self, reads: bool, writes: bool) {
-        self.fail_reads.store(reads, Ordering::Relaxed);
+        *self.read_fault.lock() = reads.then(|| Errno::EIO.into());
         self.fail_writes.store(writes, Ordering::Relaxed);
     }
 
@@ -93,8 +94,8 @@ impl MemDisk {
 
     fn read(&self, offset: u64, mut buf: AlignedBuf) -> Result<AlignedBuf, DeviceError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        if self.fail_reads.load(Ordering::Relaxed) {
-            return Err(Errno::EIO.into());
+        if let Some(error) = *self.read_fault.lock() {
+            return Err(error);
         }
         let bytes = self.bytes.lock();
         let from = range(offset, buf.len()).and_then(|range| bytes.get(range));
@@ -115,6 +116,11 @@ impl MemDisk {
 
 #[cfg(test)]
 impl MemDisk {
+    /// From now on, reads are refused because too many wait.
+    pub(crate) fn crowd(&self) {
+        *self.read_fault.lock() = Some(DeviceError::Busy);
+    }
+
     /// From now on reads of `length` bytes wait to be let go.
     pub(crate) fn hold(&self, length: u64) {
         self.held_length.store(length, Ordering::Relaxed);

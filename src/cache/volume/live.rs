@@ -5,11 +5,8 @@ use super::sharing::Sharing;
 use super::span::LiveSpan;
 use super::strangers::Strangers;
 use super::wear::Wear;
-use crate::base::aligned::AlignedBuf;
 use crate::base::clock::{Clock, MonoTime};
-use crate::base::size::{round_down, round_up};
 use crate::cache::directory::{Directory, Place};
-use crate::cache::format::FormatError;
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::fragment::{Fragment, FragmentError};
 use crate::cache::format::object::body_key;
@@ -20,7 +17,6 @@ use crate::cache::placement::Candidate;
 use crate::cache::store::Counters;
 use crate::cache::stripe::{Appended, NewFragment, Passing, Refused, Stripe};
 use crate::cache::tier::{SpanTier, Tier, WriteCause};
-use crate::device::{DeviceError, Request};
 use crate::metrics::Metric;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -30,7 +26,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 /// A stripe, and what drives it.
 pub(in crate::cache) struct LiveStripe {
@@ -256,7 +252,8 @@ impl LiveStripe {
         let known = self.core.get().filter(|core| core.directory.knows(key));
         let core = known.ok_or(Miss::NotReady)?;
         for place in core.directory.lookup(key) {
-            let bytes = self.read(core, &place).await?;
+            let read = self.read(core, &place).await;
+            let bytes = read.map_err(|error| self.unread(&place, &error))?;
             match core.directory.verify(&place, key, &bytes) {
                 Ok(fragment) => {
                     if let Some(found) = accept(Located { fragment, place }) {
@@ -383,106 +380,6 @@ impl LiveStripe {
 
     pub(super) fn now(&self) -> MonoTime {
         self.clock.mono()
-    }
-
-    /// The bytes at a place: from the buffer, or else from the device.
-    pub(super) async fn read(&self, core: &Core, place: &Place) -> Result<Bytes, Miss> {
-        if core.directory.is_buffered(place)
-            && let Some(bytes) = core.stripe.lock().buffered(place)
-        {
-            return Ok(bytes);
-        }
-        if !self.is_online() {
-            return Err(Miss::Absent);
-        }
-        self.read_device(place).await.map_err(|error| {
-            if error == DeviceError::Busy {
-                // The span has work, not a fault.
-                self.counters.add(Metric::CacheReadBusy, 1);
-                return Miss::ReadError;
-            }
-            tracing::warn!(path = %self.path().display(), %error,
-                offset = self.offset + place.offset, "read failed");
-            self.counters.add(Metric::CacheSpanErrorsRead, 1);
-            self.span.note_error();
-            Miss::ReadError
-        })
-    }
-
-    /// Reads a place, widened to the device's sectors. A stripe begins and
-    /// ends at a multiple of its block, so that this stays within it.
-    async fn read_device(&self, place: &Place) -> Result<Bytes, DeviceError> {
-        let len = usize::try_from(place.length).unwrap_or(usize::MAX);
-        self.read_range(place.offset, len).await
-    }
-
-    /// Reads `len` bytes at `offset` from the stripe's start.
-    pub(super) async fn read_range(&self, offset: u64, len: usize) -> Result<Bytes, DeviceError> {
-        let sector = self.span.sector;
-        let start = self.offset + offset;
-        let from = round_down(start, sector);
-        let to = round_up(start + u64::try_from(len).unwrap_or(u64::MAX), sector);
-        let (send, receive) = oneshot::channel();
-        let request = Request::Read {
-            offset: from,
-            buf: AlignedBuf::recycled(usize::try_from(to - from).unwrap_or(0)),
-            // Who no longer waits for the answer has no need of it.
-            done: Box::new(move |outcome| drop(send.send(outcome))),
-        };
-        self.span.submit(request, self.now());
-        let bytes = receive.await.unwrap_or(Err(DeviceError::Closed))?;
-        let skip = usize::try_from(start - from).unwrap_or(usize::MAX);
-        let bytes = bytes.into_bytes();
-        let end = skip.saturating_add(len).min(bytes.len());
-        Ok(bytes.slice(skip.min(end)..end))
-    }
-
-    /// Judges a fragment that did not verify; a damaged one is freed. What the
-    /// cursor has come over meanwhile is no fault.
-    fn unusable(self: &Arc<Self>, key: u128, place: &Place, error: &FragmentError) -> Miss {
-        let why = match error {
-            FragmentError::Damaged(why) | FragmentError::Overtaken(why) => why,
-            FragmentError::OtherKey => return Miss::Overtaken,
-        };
-        if !self.holds_at(key, place) {
-            return Miss::Overtaken;
-        }
-        self.charge(place, why);
-        self.free_entry(key, place.entry);
-        Miss::ReadError
-    }
-
-    /// Counts a fragment that is not where the directory has it.
-    pub(super) fn charge(&self, place: &Place, why: &FormatError) {
-        tracing::warn!(path = %self.path().display(), %why,
-            offset = self.offset + place.offset, "damaged fragment");
-        self.counters.add(Metric::CacheReadInvalid, 1);
-        // Another place's fragment was written here, or nothing: the span may
-        // have been put back from a copy. What is damaged, the device damaged.
-        let is_foreign = matches!(why, FormatError::Foreign { .. });
-        if !is_foreign && !self.is_unflushed(place) {
-            self.note_damage();
-        }
-    }
-
-    /// Whether the directory still has the entry, at the same position.
-    fn holds_at(&self, key: u128, place: &Place) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| {
-            let mut places = core.directory.lookup(key);
-            places.any(|p| p.position == place.position && p.entry.same_place(place.entry))
-        })
-    }
-
-    fn is_unflushed(&self, place: &Place) -> bool {
-        let core = self.core.get();
-        core.is_some_and(|core| core.unflushed.contains(&place.position))
-    }
-
-    /// Counts something whose checksum failed though it was flushed once.
-    pub(super) fn note_damage(&self) {
-        self.counters.add(Metric::CacheSpanErrorsChecksum, 1);
-        self.span.note_damage();
     }
 }
 

@@ -56,11 +56,9 @@ impl LiveStripe {
 
     async fn read_log(&self, core: &Core, at: u64, length: u64) -> Result<Bytes, DeviceError> {
         let length = usize::try_from(length).unwrap_or(0);
-        let read = self.read_range(core.directory.log_offset() + at, length);
-        read.await.inspect_err(|error| {
-            tracing::warn!(path = %self.path().display(), %error, "read failed");
-            self.span.note_error();
-        })
+        let offset = core.directory.log_offset() + at;
+        let read = self.read_range(offset, length).await;
+        read.inspect_err(|error| self.note_read_error(offset, error))
     }
 
     /// Where the cursor stands; 0 before it is known.

@@ -155,11 +155,7 @@ impl LiveStripe {
         offset: u64,
         read: Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
-        read.inspect_err(|error| {
-            tracing::warn!(path = %self.path().display(), %error, offset,
-                "read failed at the start");
-            self.span.note_error();
-        })
+        read.inspect_err(|error| self.note_read_error(offset, error))
     }
 
     fn install(self: &Arc<Self>, stripe: Stripe, unflushed: Range<u64>) {

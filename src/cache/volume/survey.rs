@@ -69,7 +69,8 @@ impl LiveStripe {
             return Surveyed::Gone;
         };
         let place = walked.place;
-        let Ok(bytes) = self.read(core, &place).await else {
+        let read = self.read(core, &place).await;
+        let Ok(bytes) = read.inspect_err(|error| self.note_read_error(place.offset, error)) else {
             return Surveyed::Unread;
         };
         let key = claimed_key(&bytes).unwrap_or(0);

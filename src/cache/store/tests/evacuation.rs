@@ -96,6 +96,24 @@ async fn what_was_read_outlives_the_cursor_and_what_was_not_does_not() {
 }
 
 #[tokio::test]
+async fn the_walk_charges_a_span_for_its_faults_and_not_for_being_busy() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let next = running.pass(COLD, 28).await;
+    let counts = || {
+        let read = running.registry.get(Metric::CacheSpanErrorsRead);
+        (running.cache.status().spans[0].errors, read)
+    };
+    machine.disks[0].1.crowd();
+    let next = running.pass(next, 6).await;
+    assert!(running.registry.get(Metric::CacheReadBusy) > 5);
+    assert_eq!(counts(), (0, 0));
+    machine.disks[0].1.fail(true, false);
+    running.pass(next, 6).await;
+    assert_eq!(counts(), (5, 5));
+}
+
+#[tokio::test]
 async fn evacuated_bytes_are_a_tenth_of_the_appended_ones_at_most() {
     let machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
