@@ -253,7 +253,7 @@ impl LiveStripe {
         let core = known.ok_or(Miss::NotReady)?;
         for place in core.directory.lookup(key) {
             let read = self.read(core, &place).await;
-            let bytes = read.map_err(|error| self.unread(&place, &error))?;
+            let bytes = read.map_err(|error| self.unread(key, &place, &error))?;
             match core.directory.verify(&place, key, &bytes) {
                 Ok(fragment) => {
                     if let Some(found) = accept(Located { fragment, place }) {

@@ -31,10 +31,15 @@ impl LiveStripe {
         self.read_device(place).await
     }
 
-    /// What a read that failed is to who wanted it.
-    pub(super) fn unread(&self, place: &Place, error: &DeviceError) -> Miss {
+    /// What a read that failed is to who wanted the key. What the device can't
+    /// give is freed, like what is damaged; who frees it counts it, so that one
+    /// bad place is one fault however many want it.
+    pub(super) fn unread(self: &Arc<Self>, key: u128, place: &Place, error: &DeviceError) -> Miss {
         if !self.is_online() {
             return Miss::Absent;
+        }
+        if is_lost(error) && self.free_entry(key, place.entry).is_none() {
+            return Miss::Overtaken;
         }
         self.note_read_error(place.offset, error);
         Miss::ReadError
@@ -93,11 +98,10 @@ impl LiveStripe {
             FragmentError::Damaged(why) | FragmentError::Overtaken(why) => why,
             FragmentError::OtherKey => return Miss::Overtaken,
         };
-        if !self.holds_at(key, place) {
+        if !self.holds_at(key, place) || self.free_entry(key, place.entry).is_none() {
             return Miss::Overtaken;
         }
         self.charge(place, why);
-        self.free_entry(key, place.entry);
         Miss::ReadError
     }
 
@@ -133,4 +137,12 @@ impl LiveStripe {
         self.counters.add(Metric::CacheSpanErrorsChecksum, 1);
         self.span.note_damage();
     }
+}
+
+/// Whether a read failed because of what lies there, and will fail again.
+pub(super) const fn is_lost(error: &DeviceError) -> bool {
+    matches!(
+        error,
+        DeviceError::System { .. } | DeviceError::Short { .. }
+    )
 }

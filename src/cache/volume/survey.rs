@@ -1,10 +1,12 @@
 //! What a walk over a stripe finds: every fragment, verified.
 
 use super::live::{Core, LiveStripe};
+use super::reading::is_lost;
 use crate::cache::directory::Walked;
 use crate::cache::format::fragment::{Fragment, FragmentError, claimed_key};
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::plan::Holding;
+use crate::device::DeviceError;
 use std::sync::Arc;
 
 /// What lies at an entry's place.
@@ -21,7 +23,7 @@ pub(in crate::cache) enum Surveyed {
     },
     /// Something else: the entry is freed.
     Damaged,
-    /// The device did not give it.
+    /// The device did not give it; if it never will, the entry is freed.
     Unread,
     /// The entry has gone meanwhile.
     Gone,
@@ -70,8 +72,9 @@ impl LiveStripe {
         };
         let place = walked.place;
         let read = self.read(core, &place).await;
-        let Ok(bytes) = read.inspect_err(|error| self.note_read_error(place.offset, error)) else {
-            return Surveyed::Unread;
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) => return self.pass_unread(core, walked, &error),
         };
         let key = claimed_key(&bytes).unwrap_or(0);
         match core.directory.verify(&place, key, &bytes) {
@@ -94,14 +97,34 @@ impl LiveStripe {
             FragmentError::Damaged(why) | FragmentError::Overtaken(why) => why,
             FragmentError::OtherKey => return Surveyed::Gone,
         };
-        let place = walked.place;
-        let now = self.now();
-        let freed = core.stripe.lock().free_at(now, walked.home, place.entry);
-        self.drive();
-        if freed.entries == 0 {
+        if !self.free_walked(core, walked) {
             return Surveyed::Gone;
         }
-        self.charge(&place, why);
+        self.charge(&walked.place, why);
         Surveyed::Damaged
+    }
+
+    fn pass_unread(
+        self: &Arc<Self>,
+        core: &Core,
+        walked: &Walked,
+        error: &DeviceError,
+    ) -> Surveyed {
+        if !self.is_online() {
+            return Surveyed::Unread;
+        }
+        if is_lost(error) && !self.free_walked(core, walked) {
+            return Surveyed::Gone;
+        }
+        self.note_read_error(walked.place.offset, error);
+        Surveyed::Unread
+    }
+
+    /// Frees the entry; whether it was there.
+    fn free_walked(self: &Arc<Self>, core: &Core, walked: &Walked) -> bool {
+        let (now, entry) = (self.now(), walked.place.entry);
+        let freed = core.stripe.lock().free_at(now, walked.home, entry);
+        self.drive();
+        freed.entries > 0
     }
 }

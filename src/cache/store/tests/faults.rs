@@ -1,6 +1,6 @@
 //! Damage anywhere, at any time, costs hits and nothing else; threads at once.
 
-use super::machine::{Machine, all, path, text};
+use super::machine::{Machine, Running, all, path, text};
 use super::*;
 use crate::base::prng::Prng;
 use crate::cache::inspect::SpanState;
@@ -101,6 +101,42 @@ async fn rot_counts_against_the_span_but_for_what_was_never_flushed() {
         assert_eq!((damaged, counted), (misses, charged), "stopped: {stopped}");
         assert_eq!(span.state.is_in_use(), !stopped);
     }
+}
+
+/// Has eight readers want one object at once, whose bytes are then spoilt.
+async fn many_want_what_is_bad(machine: &Machine, running: &Running, spoil: impl Fn()) {
+    store(&running.cache, &key(1), &text(1, 8000)).unwrap();
+    running.cache.sync().await;
+    let stripe = running.cache.volume.stripes().remove(0);
+    let mut walked = (0..stripe.bucket_count()).flat_map(|bucket| stripe.walk(bucket));
+    let length = walked.next().unwrap().place.length;
+    machine.disks[0].1.hold(length.next_multiple_of(512));
+    let wanted = (0..8).map(|_| {
+        let cache = Arc::clone(&running.cache);
+        tokio::spawn(async move { cache.read(&key(1)).await.is_ok() })
+    });
+    let wanted: Vec<_> = wanted.collect();
+    tokio::task::yield_now().await;
+    spoil();
+    machine.disks[0].1.let_go();
+    for found in wanted {
+        assert!(!found.await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_bad_place_is_one_fault_however_many_want_it_and_is_freed() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let disk = &machine.disks[0].1;
+    many_want_what_is_bad(&machine, &running, || disk.fail(true, false)).await;
+    disk.fail(false, false);
+    assert_eq!(running.cache.read(&key(1)).await.unwrap_err(), Miss::Absent);
+    many_want_what_is_bad(&machine, &running, || rot(&machine)).await;
+    let span = running.cache.status().spans.remove(0);
+    assert_eq!((span.errors, span.checksum_errors), (1, 1));
+    assert!(span.state.is_in_use());
+    assert_eq!(running.registry.get(Metric::CacheSpanErrorsRead), 1);
 }
 
 #[tokio::test]
