@@ -27,6 +27,8 @@ struct Lines {
     closed: bool,
     /// Threads that have not ended.
     alive: usize,
+    /// Those of them that run a request.
+    running: usize,
 }
 
 /// What a request in a line needs to run.
@@ -44,7 +46,7 @@ struct Shared {
     wake: Condvar,
     /// Told when a thread has ended.
     ended: Condvar,
-    /// Reads that may wait.
+    /// Reads that may wait when no thread is free.
     queue: usize,
     /// Threads that may be writing or flushing.
     writers: usize,
@@ -133,18 +135,12 @@ impl Device for PoolDevice {
     }
 
     fn submit(&self, request: Request) {
-        let mut lines = self.shared.lines.lock();
-        if lines.closed {
-            drop(lines);
-            return request.fail(DeviceError::Closed);
-        }
-        if lines.reads.len() >= self.shared.queue && Kind::of(&request) == Kind::Read {
-            drop(lines);
-            return request.fail(DeviceError::Busy);
-        }
-        lines.push(request);
-        drop(lines);
-        self.shared.wake.notify_one();
+        self.shared.take(request, self.shared.queue);
+    }
+
+    /// A thread that is blocked waits for one read: such are no crowd.
+    fn submit_to_block(&self, request: Request) {
+        self.shared.take(request, usize::MAX);
     }
 }
 
@@ -188,9 +184,22 @@ impl Lines {
         line.push_back(request);
     }
 
-    /// The next request that may run now. A write or a flush comes first: as
-    /// they take `writers` threads at most, reads have the others.
+    /// Whether one more read would be more than may wait.
+    fn is_full(&self, queue: usize) -> bool {
+        let free = self.alive.saturating_sub(self.running);
+        self.reads.len() >= queue.saturating_add(free)
+    }
+
+    /// The next request that may run now.
     fn pop(&mut self, writers: usize) -> Option<Request> {
+        let next = self.choose(writers);
+        self.running += usize::from(next.is_some());
+        next
+    }
+
+    /// A write or a flush comes first: as they take `writers` threads at most,
+    /// reads have the others.
+    fn choose(&mut self, writers: usize) -> Option<Request> {
         let busy = usize::from(self.writing) + usize::from(self.flushing);
         if busy >= writers {
             return self.reads.pop_front();
@@ -210,8 +219,9 @@ impl Lines {
         self.reads.pop_front()
     }
 
-    /// Notes that a write or a flush has ended.
+    /// Notes that a request has ended.
     fn left(&mut self, kind: Kind) {
+        self.running -= 1;
         match kind {
             Kind::Read => {}
             Kind::Write => self.writing = false,
@@ -240,19 +250,36 @@ impl Drop for Alive<'_> {
 }
 
 impl Shared {
+    /// Puts a request in its line, but no read when `queue` wait already and no
+    /// thread is free.
+    fn take(&self, request: Request, queue: usize) {
+        let mut lines = self.lines.lock();
+        if lines.closed {
+            drop(lines);
+            return request.fail(DeviceError::Closed);
+        }
+        if Kind::of(&request) == Kind::Read && lines.is_full(queue) {
+            drop(lines);
+            return request.fail(DeviceError::Busy);
+        }
+        lines.push(request);
+        drop(lines);
+        self.wake.notify_one();
+    }
+
     fn serve(&self) {
         let _alive = Alive(self);
         while let Some(request) = self.next() {
             let kind = Kind::of(&request);
             self.run(request);
+            self.lines.lock().left(kind);
             if kind != Kind::Read {
-                self.lines.lock().left(kind);
                 self.wake.notify_one();
             }
         }
     }
 
-    /// The next request, reads first; `None` when closed and all is done.
+    /// The next request; `None` when closed and all is done.
     fn next(&self) -> Option<Request> {
         let mut lines = self.lines.lock();
         loop {
@@ -318,4 +345,74 @@ fn piece(bytes: &[u8], done: usize) -> &[u8] {
 /// The offset of byte `done` of a request at `offset`.
 fn place(offset: u64, done: usize) -> u64 {
     offset.saturating_add(u64::try_from(done).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_blocking;
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+
+    /// A device of 64 KiB over one thread, where no read may wait.
+    fn narrow() -> PoolDevice {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(64 << 10).unwrap();
+        let geometry = DeviceGeometry {
+            bytes: 64 << 10,
+            sector: 1,
+            physical: 4096,
+        };
+        PoolDevice::new(Arc::new(file), geometry, 1, 0).unwrap()
+    }
+
+    /// Keeps the thread busy until the sender is dropped; returns once it is.
+    fn occupy(device: &PoolDevice) -> Sender<()> {
+        let (hold, held) = channel::<()>();
+        let (begun, begins) = channel();
+        device.submit(Request::Flush {
+            done: Box::new(move |_| {
+                begun.send(()).unwrap();
+                held.recv().unwrap_err();
+            }),
+        });
+        begins.recv().unwrap();
+        hold
+    }
+
+    fn read(device: &PoolDevice) -> Result<(), DeviceError> {
+        let (send, receive) = channel();
+        device.submit(Request::Read {
+            offset: 0,
+            buf: AlignedBuf::zeroed(512),
+            done: Box::new(move |outcome| send.send(outcome.map(drop)).unwrap()),
+        });
+        receive.recv().unwrap()
+    }
+
+    #[test]
+    fn without_a_queue_a_read_is_refused_only_when_no_thread_is_free() {
+        let device = narrow();
+        assert_eq!(read(&device), Ok(()));
+        let hold = occupy(&device);
+        assert_eq!(read(&device), Err(DeviceError::Busy));
+        drop(hold);
+        // The thread is free once it has ended what it ran.
+        while read(&device) == Err(DeviceError::Busy) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_is_blocked_by_a_read_waits_its_turn_however_short_the_queue() {
+        let device = narrow();
+        let hold = occupy(&device);
+        std::thread::scope(|scope| {
+            let blocked = scope.spawn(|| read_blocking(&device, 0, 512).map(drop));
+            while device.shared.lines.lock().are_empty() && !blocked.is_finished() {
+                std::thread::yield_now();
+            }
+            drop(hold);
+            assert_eq!(blocked.join().unwrap(), Ok(()));
+        });
+    }
 }

@@ -83,13 +83,16 @@ impl Device for RingDevice {
                 };
                 here.submit(read, self.limits);
             }
-            (_, request) => self.submit_to_block(request),
+            (_, request) => match &self.pool {
+                Some(pool) => pool.submit(request),
+                None => request.fail(DeviceError::Closed),
+            },
         }
     }
 
     fn submit_to_block(&self, request: Request) {
         match &self.pool {
-            Some(pool) => pool.submit(request),
+            Some(pool) => pool.submit_to_block(request),
             None => request.fail(DeviceError::Closed),
         }
     }
