@@ -19,17 +19,25 @@ use std::sync::Arc;
 const PATIENCE: u32 = 8;
 
 impl Cache {
-    /// Keeps what was read of the batches that the cursors come to next.
+    /// Keeps what was read of the batches that the stripe's cursor comes to
+    /// next. For who has the right to walk there.
+    async fn evacuate_stripe(&self, stripe: &Arc<LiveStripe>) {
+        while let Some(rows) = stripe.next_passing().await {
+            for row in rows {
+                self.keep_row(stripe, &row).await;
+            }
+            if self.mover.is_stopped() {
+                return;
+            }
+        }
+    }
+
+    /// Walks all stripes, one after the other.
+    #[cfg(test)]
     pub(super) async fn evacuate(&self) {
         for stripe in self.volume.stripes() {
-            while let Some(rows) = stripe.next_passing().await {
-                for row in rows {
-                    self.keep_row(&stripe, &row).await;
-                }
-                if self.mover.is_stopped() {
-                    return;
-                }
-            }
+            let _right = stripe.go_ahead().await;
+            self.evacuate_stripe(&stripe).await;
         }
     }
 
@@ -182,6 +190,13 @@ impl Cache {
         if let Some(stored) = held.as_ref().filter(lies_there) {
             self.ram.insert(hash, Arc::new(stored.with_home(Some(to))));
         }
+    }
+}
+
+/// Walks a stripe, unless somebody does.
+pub(super) async fn evacuate(cache: Arc<Cache>, stripe: Arc<LiveStripe>) {
+    if let Some(_right) = stripe.try_go_ahead() {
+        cache.evacuate_stripe(&stripe).await;
     }
 }
 

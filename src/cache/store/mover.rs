@@ -2,6 +2,7 @@
 //! a thread of its own makes the copies, so that no request waits for one.
 
 use super::Cache;
+use super::evacuate::evacuate;
 use crate::base::simulated::is_simulated;
 use crate::cache::object::Stored;
 use crate::cache::tier::Sketch;
@@ -69,8 +70,10 @@ fn held_bytes(stored: &Stored) -> usize {
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Told when there is something to do.
+    /// Told when there is something to copy.
     wake: Notify,
+    /// Told when what the cursors come to is to be looked at.
+    walk: Notify,
     /// Told when something was done.
     done: Notify,
 }
@@ -158,13 +161,14 @@ impl Mover {
 
     /// Has the thread look at what the cursors come to.
     pub(super) fn wake(&self) {
-        self.shared.wake.notify_one();
+        self.shared.walk.notify_one();
     }
 
     /// Takes no more, and forgets what waits; copies under way end early.
     pub(super) fn stop(&self) {
         self.shared.queue.lock().stop();
         self.shared.wake.notify_one();
+        self.shared.walk.notify_one();
     }
 
     /// Whether copies are to end.
@@ -187,9 +191,26 @@ impl Mover {
 }
 
 async fn run(cache: Weak<Cache>, shared: Arc<Shared>) {
-    let long_copies = Arc::new(Semaphore::new(LONG_COPIES));
+    tokio::join!(walk(&cache, &shared), carry(&cache, &shared));
+}
+
+/// Walks each stripe by itself: a disk that is silent holds up no other's walk.
+async fn walk(cache: &Weak<Cache>, shared: &Shared) {
     loop {
         // Woken only by who has the cache: before that it may not be made yet.
+        shared.walk.notified().await;
+        let cache = cache.upgrade().filter(|cache| !cache.mover.is_stopped());
+        let Some(cache) = cache else { return };
+        for stripe in cache.volume.stripes() {
+            tokio::spawn(evacuate(Arc::clone(&cache), stripe));
+        }
+    }
+}
+
+/// Makes the copies that wait.
+async fn carry(cache: &Weak<Cache>, shared: &Arc<Shared>) {
+    let long_copies = Arc::new(Semaphore::new(LONG_COPIES));
+    loop {
         shared.wake.notified().await;
         while let Some(stored) = shared.next() {
             let Some(cache) = cache.upgrade() else {
@@ -201,7 +222,7 @@ async fn run(cache: Weak<Cache>, shared: Arc<Shared>) {
                 continue;
             }
             // Short objects do not wait for long ones.
-            let (shared, permits) = (Arc::clone(&shared), Arc::clone(&long_copies));
+            let (shared, permits) = (Arc::clone(shared), Arc::clone(&long_copies));
             tokio::spawn(async move {
                 let permit = permits.acquire_owned().await;
                 cache.carry(&stored).await;
@@ -211,10 +232,6 @@ async fn run(cache: Weak<Cache>, shared: Arc<Shared>) {
         }
         if shared.queue.lock().stopped {
             return;
-        }
-        match cache.upgrade() {
-            Some(cache) => cache.evacuate().await,
-            None => return,
         }
     }
 }

@@ -57,6 +57,8 @@ pub(in crate::cache) struct LiveStripe {
     pub(in crate::cache) sharing: Sharing,
     /// The walk ahead of the cursor; `None` until it has begun.
     pub(super) passing: Mutex<Option<Passing>>,
+    /// Held by who walks.
+    pub(super) walking: tokio::sync::Mutex<()>,
 }
 
 /// The stripe itself, once it is known.
@@ -142,6 +144,7 @@ impl LiveStripe {
             settling: Settling::default(),
             sharing: Sharing::default(),
             passing: Mutex::default(),
+            walking: tokio::sync::Mutex::default(),
         })
     }
 

@@ -7,10 +7,22 @@ use crate::cache::stripe::{Passing, table_of};
 use crate::device::DeviceError;
 use bytes::Bytes;
 use std::sync::Arc;
+use tokio::sync::MutexGuard;
 
 impl LiveStripe {
+    /// The right to walk, if nobody walks now.
+    pub(in crate::cache) fn try_go_ahead(&self) -> Option<MutexGuard<'_, ()>> {
+        self.walking.try_lock().ok()
+    }
+
+    /// The right to walk, once nobody else does.
+    #[cfg(test)]
+    pub(in crate::cache) async fn go_ahead(&self) -> MutexGuard<'_, ()> {
+        self.walking.lock().await
+    }
+
     /// The fragments of the next batch that the cursor comes to, by their rows;
-    /// `None` while none is near. Only one caller at a time walks.
+    /// `None` while none is near. For who has the right to walk.
     pub(in crate::cache) async fn next_passing(&self) -> Option<Vec<Row>> {
         let core = self.core.get().filter(|_| self.is_online())?;
         let mut walk = self.walk_so_far(core);

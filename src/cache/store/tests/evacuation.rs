@@ -96,6 +96,40 @@ async fn what_was_read_outlives_the_cursor_and_what_was_not_does_not() {
 }
 
 #[tokio::test]
+async fn a_disk_that_is_silent_holds_up_no_other_disk_s_walk() {
+    let machine = Machine::with(&[SpanTier::Capacity; 2]);
+    let running = machine.start().await;
+    for n in 0..30 {
+        store(&running.cache, &key(n), &text(n, 9000)).unwrap();
+    }
+    running.cache.sync().await;
+    for n in 0..30 {
+        running.cache.read(&key(n)).await.unwrap();
+    }
+    // The walk's own reads.
+    machine.disks[0].1.hold(64 << 10);
+    let stripes = running.cache.volume.stripes();
+    let near = |stripe: &Arc<LiveStripe>| stripe.log_used() >= stripe.log_bytes() / 5 * 4;
+    let mut next = COLD;
+    while !stripes.iter().all(near) {
+        // A store that the backlog refuses is as good as none.
+        store(&running.cache, &key(next), &text(next, LEN)).ok();
+        running.cache.sync().await;
+        next += 1;
+    }
+    let evacuated = || running.registry.get(Metric::CacheEvacuatedFragments);
+    for n in 0..3000 {
+        if evacuated() > 0 {
+            break;
+        }
+        // Each has the cache's thread look, which wakes the walk.
+        running.cache.purge(&key(next + n)).await.unwrap();
+    }
+    assert!(evacuated() > 0);
+    machine.disks[0].1.let_go();
+}
+
+#[tokio::test]
 async fn the_walk_charges_a_span_for_its_faults_and_not_for_being_busy() {
     let machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
