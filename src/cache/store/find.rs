@@ -48,23 +48,13 @@ impl Cache {
 
     /// Frees the heads under `hash` whose fills began before `epoch`, wherever
     /// they are; the batches that will say so. For a rule of an earlier run:
-    /// what was stored since it was made stays.
-    pub(super) async fn free_dead(&self, hash: u128, epoch: u64) -> Vec<Written> {
-        let mut waits = Vec::new();
-        for stripe in self.volume.stripes() {
-            let accept = |located: Located| {
-                let content = ObjectContent::decode(&located.fragment.meta).ok()?;
-                (content.epoch < epoch).then_some(located.place.entry)
-            };
-            match stripe.find(hash, accept).await {
-                Ok(entry) => waits.extend(stripe.free_entry(hash, entry)),
-                // Who can't read it now may read it later.
-                Err(Miss::ReadError) => waits.extend(stripe.free(hash)),
-                Err(_) => {}
-            }
-            waits.extend(stripe.unwritten());
-        }
-        waits
+    /// what was stored since it was made stays. Keeps no cache alive.
+    pub(super) fn free_dead(
+        &self,
+        hash: u128,
+        epoch: u64,
+    ) -> impl Future<Output = Vec<Written>> + Send + use<> {
+        free_dead(self.volume.stripes(), hash, epoch)
     }
 
     async fn read_stripe(&self, stripe: &Arc<LiveStripe>, key: &CacheKey) -> Result<Hit, Miss> {
@@ -119,4 +109,23 @@ impl Cache {
         hit.suspect = suspect;
         hit
     }
+}
+
+/// See [`Cache::free_dead`].
+async fn free_dead(stripes: Vec<Arc<LiveStripe>>, hash: u128, epoch: u64) -> Vec<Written> {
+    let mut waits = Vec::new();
+    for stripe in stripes {
+        let accept = |located: Located| {
+            let content = ObjectContent::decode(&located.fragment.meta).ok()?;
+            (content.epoch < epoch).then_some(located.place.entry)
+        };
+        match stripe.find(hash, accept).await {
+            Ok(entry) => waits.extend(stripe.free_entry(hash, entry)),
+            // Who can't read it now may read it later.
+            Err(Miss::ReadError) => waits.extend(stripe.free(hash)),
+            Err(_) => {}
+        }
+        waits.extend(stripe.unwritten());
+    }
+    waits
 }

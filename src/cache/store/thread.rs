@@ -8,12 +8,14 @@ use crate::cache::invalidation::State;
 use crate::cache::object::PurgeError;
 use crate::cache::volume::Written;
 use parking_lot::Mutex;
+use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Weak;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 /// Time between two looks at the stripes.
@@ -23,6 +25,8 @@ const TICK: Duration = Duration::from_millis(100);
 const LOOKS_A_LIFE: u64 = 300;
 /// Jobs that are done together, at most.
 const JOBS_MAX: usize = 1024;
+/// Searches for what is dead that wait for their devices at a time.
+const SEARCHES_MAX: usize = 16;
 
 /// Who waits for a purge to be durable.
 type PurgeDone = oneshot::Sender<Result<(), PurgeError>>;
@@ -55,9 +59,54 @@ struct Unfinished {
     epoch: u64,
     /// Whether the state directory holds it, until it is finished.
     durable: bool,
-    /// Batches to wait for; `None` until every stripe knows what it holds of the
-    /// key, and has been searched for what is dead.
-    waits: Option<Vec<Written>>,
+    step: Step,
+}
+
+/// What an invalidation that is not written everywhere waits for.
+enum Step {
+    /// Every stripe knows what it holds of the key.
+    Known,
+    /// All have been searched for what is dead.
+    Searched(Pin<Box<dyn Future<Output = Vec<Written>> + Send>>),
+    /// These batches are written.
+    Written(Vec<Written>),
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Known => "Known",
+            Self::Searched(_) => "Searched",
+            Self::Written(_) => "Written",
+        })
+    }
+}
+
+impl Unfinished {
+    /// Goes on as far as that takes no waiting: a search waits for devices, and
+    /// this thread is the one that counts how long they are silent.
+    fn go_on(&mut self, cache: &Cache, searches: &mut usize) {
+        if matches!(self.step, Step::Known)
+            && *searches < SEARCHES_MAX
+            && cache.is_known_everywhere(self.key)
+        {
+            let search = cache.free_dead(self.key, self.epoch);
+            self.step = Step::Searched(Box::pin(search));
+        }
+        if let Step::Searched(search) = &mut self.step {
+            match search
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+            {
+                Poll::Ready(waits) => self.step = Step::Written(waits),
+                Poll::Pending => *searches += 1,
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(&self.step, Step::Written(waits) if waits.iter().all(Written::is_done))
+    }
 }
 
 /// The way to the thread; it ends when this goes.
@@ -90,25 +139,23 @@ impl CacheThread {
             key: *key,
             epoch: *epoch,
             durable: true,
-            waits: None,
+            step: Step::Known,
         });
         let unfinished = unfinished.collect();
         let thread = std::thread::Builder::new().name("strata-cache".into());
         let mut by_hand = None;
-        let started = Builder::new_current_thread().build().and_then(|waiting| {
-            let mut work = Work {
-                cache,
-                state,
-                unfinished,
-                looks: 0,
-                waiting,
-            };
-            if is_simulated() {
-                by_hand = Some((work, jobs));
-                return Ok(None);
-            }
+        let mut work = Work {
+            cache,
+            state,
+            unfinished,
+            looks: 0,
+        };
+        let started = if is_simulated() {
+            by_hand = Some((work, jobs));
+            Ok(None)
+        } else {
             thread.spawn(move || work.run(&jobs)).map(Some)
-        });
+        };
         if let Err(error) = &started {
             tracing::error!(%error, "the cache's thread can't be started: no purge is durable");
         }
@@ -213,8 +260,6 @@ struct Work {
     unfinished: Vec<Unfinished>,
     /// How often it has looked.
     looks: u64,
-    /// To wait for reads; no request runs on it.
-    waiting: Runtime,
 }
 
 impl Work {
@@ -266,7 +311,7 @@ impl Work {
                     key,
                     epoch,
                     durable: false,
-                    waits: None,
+                    step: Step::Known,
                 }),
                 Job::Stop(done) => end = Some(done),
             }
@@ -288,7 +333,10 @@ impl Work {
                 key,
                 epoch: gone.epoch,
                 durable: true,
-                waits: gone.known_everywhere.then_some(gone.waits),
+                step: match gone.known_everywhere {
+                    true => Step::Written(gone.waits),
+                    false => Step::Known,
+                },
             });
             // Nobody may be waiting any more; the purge holds anyway.
             drop(done.send(durable.clone().map_err(PurgeError::State)));
@@ -326,16 +374,13 @@ impl Work {
 
     /// Forgets the rules whose free rows are written.
     fn finish(&mut self, cache: &Cache) {
+        let mut searches = 0;
         for unfinished in &mut self.unfinished {
-            if unfinished.waits.is_none() && cache.is_known_everywhere(unfinished.key) {
-                let dead = cache.free_dead(unfinished.key, unfinished.epoch);
-                unfinished.waits = Some(self.waiting.block_on(dead));
-            }
+            unfinished.go_on(cache, &mut searches);
         }
         let state = &self.state;
         self.unfinished.retain(|unfinished| {
-            let waits = unfinished.waits.as_ref();
-            let done = waits.is_some_and(|waits| waits.iter().all(Written::is_done));
+            let done = unfinished.is_done();
             if done && unfinished.durable {
                 cache.rules.retire(unfinished.epoch);
                 let forgotten = state.end_purge(unfinished.key, unfinished.epoch);
@@ -383,7 +428,8 @@ mod tests {
             waits: Vec::new(),
             known_everywhere: true,
         };
-        let waiting = Builder::new_current_thread().build().unwrap();
+        let mut waiting = tokio::runtime::Builder::new_current_thread();
+        let waiting = waiting.build().unwrap();
         let purged = waiting.block_on(thread.begin_purge(2, gone));
         assert!(purged.is_ok(), "{purged:?}");
     }

@@ -110,7 +110,7 @@ async fn many_want_what_is_bad(machine: &Machine, running: &Running, spoil: impl
     let stripe = running.cache.volume.stripes().remove(0);
     let mut walked = (0..stripe.bucket_count()).flat_map(|bucket| stripe.walk(bucket));
     let length = walked.next().unwrap().place.length;
-    machine.disks[0].1.hold(length.next_multiple_of(512));
+    machine.disks[0].1.hold(length.next_multiple_of(512).into());
     let wanted = (0..8).map(|_| {
         let cache = Arc::clone(&running.cache);
         tokio::spawn(async move { cache.read(&key(1)).await.is_ok() })
@@ -165,6 +165,31 @@ async fn a_device_that_answers_nothing_any_more_costs_misses_and_goes_offline() 
     running.cache.sync().await;
     assert_eq!(right_hits(&running.cache).await, 150);
     running.cache.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_search_of_a_silent_device_stops_neither_purges_nor_the_count_of_its_silence() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    store(&running.cache, &key(1), &text(1, 100)).unwrap();
+    running.cache.sync().await;
+    machine.disks[0].1.hang(true);
+    let cache = &running.cache;
+    cache.thread.free_later(key(1).hash(), cache.epoch() + 1);
+    let hung = Duration::from_secs(20);
+    // The first may be taken along with the search, the second is not.
+    for n in 2..4 {
+        let purged = tokio::time::timeout(hung, cache.purge(&key(n))).await;
+        purged.expect("nobody answers").unwrap();
+    }
+    running.clock.advance(Duration::from_secs(31));
+    for n in 4..1000 {
+        cache.purge(&key(n)).await.unwrap();
+        if cache.status().spans[0].errors > 0 {
+            return;
+        }
+    }
+    panic!("nobody counts that the device is silent");
 }
 
 /// Pushes until some of the body waits for room; bytes pushed.
