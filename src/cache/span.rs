@@ -59,6 +59,11 @@ pub(crate) enum SpanError {
              nothing was written. To empty it: traffic_ctl storage init {p} --force",
              p = path.display())]
     Version { path: PathBuf, found: u16 },
+    /// A copy of another span that is in use.
+    #[error("{p} has the span UUID of {first}: one is a copy of the other; nothing was written. \
+             Take away the copy, or empty it: traffic_ctl storage init {p} --force",
+             p = path.display(), first = first.display())]
+    Twin { path: PathBuf, first: PathBuf },
     /// Ours, and shorter than it was.
     #[error("{p} is a span of {was} bytes, and {is} are there; nothing was written. \
              Give it its size again, or empty it: traffic_ctl storage init {p} --force",

@@ -7,6 +7,7 @@ use crate::cache::format::span_header::{SpanContent, StripeSlot};
 use crate::cache::options::SpanOptions;
 use crate::cache::tier::SpanTier;
 use crate::device::{Device, OpenedDevice};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A device that is ours or may become so; nothing has been written to it.
@@ -36,6 +37,22 @@ impl Judged {
     /// Names the span; a new one has a name of this moment.
     pub(crate) const fn uuid(&self) -> u128 {
         self.content.uuid
+    }
+
+    /// Its configured path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.options.path
+    }
+
+    /// It, unless it is a copy of `first`, a span at another path.
+    pub(crate) fn unless_twin(self, first: Option<&Path>) -> Result<Self, SpanError> {
+        match first {
+            Some(first) => Err(SpanError::Twin {
+                path: self.options.path,
+                first: first.to_owned(),
+            }),
+            None => Ok(self),
+        }
     }
 
     /// Its device.

@@ -270,8 +270,10 @@ impl Cache {
     }
 
     /// Takes a span into the volumes, which leave the others as they are.
-    fn join(&self, judged: Judged) -> Result<Span, SpanError> {
+    pub(super) fn join(&self, judged: Judged) -> Result<Span, SpanError> {
         let others = live_spans(&self.spans.lock());
+        let twin = others.iter().find(|span| span.uuid == judged.uuid());
+        let judged = judged.unless_twin(twin.map(|span| span.options.path.as_path()))?;
         let rooms = others.iter().map(|span| span.room()).collect();
         let span = share::join(judged, rooms, &self.options, &self.state)?;
         self.rules.add_clears(&cleared(&self.state));

@@ -6,7 +6,8 @@ use crate::cache::invalidation::StateError;
 use crate::cache::options::{CacheOptions, VolumeOptions};
 use crate::cache::plan::{SpanPlan, plan};
 use crate::cache::span::{Allotted, Judged, Room, Span, SpanError, allot};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 
 /// Spans that are to be taken, each with the stripes that it is to have.
 pub(super) struct Shares {
@@ -17,6 +18,7 @@ impl Shares {
     /// What volumes have of the spans. While one of them is missing, the others
     /// stay as they are: it would be counted as lost, and be back tomorrow.
     pub(super) fn of(judged: Vec<Result<Judged, SpanError>>, options: &CacheOptions) -> Self {
+        let judged = refuse_twins(judged);
         let volumes = &options.volumes;
         let is_fixed = !volumes.is_empty() && judged.iter().any(Result::is_err);
         if is_fixed {
@@ -49,6 +51,22 @@ impl Shares {
         });
         spans.collect()
     }
+}
+
+/// Refuses each span that has the UUID of one before it: stripes, what they hold
+/// and what is remembered of them go by these.
+pub(in crate::cache) fn refuse_twins(
+    judged: Vec<Result<Judged, SpanError>>,
+) -> Vec<Result<Judged, SpanError>> {
+    let mut first: HashMap<u128, PathBuf> = HashMap::new();
+    let once = judged.into_iter().map(|span| {
+        let span = span?;
+        let (uuid, path) = (span.uuid(), span.path().to_owned());
+        let span = span.unless_twin(first.get(&uuid).map(PathBuf::as_path))?;
+        first.insert(uuid, path);
+        Ok(span)
+    });
+    once.collect()
 }
 
 /// Takes a span into the volumes of `others`, which stay as they are.

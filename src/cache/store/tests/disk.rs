@@ -3,8 +3,10 @@
 use super::machine::{DISK, Machine, Running, all, path, text};
 use super::*;
 use crate::cache::inspect::{Readiness, SpanOutcome, SpanState};
+use crate::cache::options::SpanOptions;
+use crate::cache::span::{self, Intent};
 use crate::cache::tier::SpanTier;
-use crate::device::MemDisk;
+use crate::device::{DeviceKind, MemDisk, OpenedDevice};
 use std::time::Duration;
 
 #[tokio::test]
@@ -176,6 +178,44 @@ async fn an_update_a_removal_and_a_purge_hold_after_a_kill() {
     store(&second.cache, &key(2), b"after").unwrap();
     let mut hit = second.cache.read(&key(2)).await.unwrap();
     assert_eq!(all(&mut hit).await, b"after");
+}
+
+#[tokio::test]
+async fn a_copy_of_a_span_is_refused_by_both_names_at_a_start_and_when_it_is_to_come_back() {
+    let machine = Machine::with(&[SpanTier::Capacity; 2]);
+    let first = machine.start().await;
+    store(&first.cache, &key(1), b"body").unwrap();
+    first.cache.shutdown().await;
+    first.kill();
+    let mut copy = Vec::new();
+    machine.disks[0]
+        .1
+        .edit(|bytes| copy.extend_from_slice(bytes));
+    machine.disks[1]
+        .1
+        .edit(|bytes| bytes.copy_from_slice(&copy));
+    let second = machine.start().await;
+    let SpanOutcome::Refused(why) = &second.reports[1].outcome else {
+        panic!("{:?}", second.reports);
+    };
+    assert!(
+        why.contains("/dev/mem1 has the span UUID of /dev/mem0"),
+        "{why}"
+    );
+    assert!(second.cache.status().spans[0].state.is_in_use());
+    let opened = OpenedDevice {
+        device: Arc::new(machine.disks[1].1.device()),
+        kind: DeviceKind::Block,
+        path: path(1),
+        created: false,
+        rotational: None,
+    };
+    let judged = span::judge(&opened, &SpanOptions::at(path(1)), Intent::Use).unwrap();
+    let joined = second.cache.join(judged).map(drop).unwrap_err();
+    assert_eq!(joined.to_string(), *why);
+    machine.disks[1]
+        .1
+        .edit(|bytes| assert!(*bytes == copy, "the copy was written to"));
 }
 
 #[tokio::test]
