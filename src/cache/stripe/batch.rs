@@ -12,11 +12,11 @@ use crate::cache::format::{crc, to_u64, to_usize};
 use bytes::Bytes;
 
 /// Rows that one put can bring: its own, all that it replaces, one for room.
-pub(super) const ROWS_PER_PUT: u64 = 18;
+pub(super) const ROWS_PER_PUT: usize = 18;
 
 /// Bytes that a put of a fragment of `length` bytes needs in a batch.
 pub(super) fn put_bytes(length: u64) -> u64 {
-    round_up(length, BLOCK_BYTES) + ROWS_PER_PUT * u64::from(BATCH_ROW_BYTES)
+    round_up(length, BLOCK_BYTES) + to_u64(ROWS_PER_PUT) * u64::from(BATCH_ROW_BYTES)
 }
 
 /// The batch that gathers fragments and rows.

@@ -1,6 +1,6 @@
 //! What goes into the log: fragments and rows, into the batch that fills.
 
-use super::batch::{Filling, Stamp, put_bytes};
+use super::batch::{Filling, ROWS_PER_PUT, Stamp, put_bytes};
 use super::passing::least_ahead;
 use super::plan::{Appended, Freed, Refused};
 use super::{NewFragment, State, Stripe};
@@ -186,16 +186,19 @@ impl Stripe {
         self.log_frees(now, 0, &removed)
     }
 
+    /// Tells of what is gone, in as many batches as that takes.
     pub(super) fn log_frees(
         &mut self,
         now: MonoTime,
         key_hash: u128,
         removed: &[Removed],
     ) -> Freed {
-        if self.can_tell() && !removed.is_empty() {
-            self.make_room(now, put_bytes(0));
-            self.add_free_rows(key_hash, removed);
-            self.advance_cursor();
+        if self.can_tell() {
+            for part in removed.chunks(ROWS_PER_PUT) {
+                self.make_room(now, put_bytes(0));
+                self.add_free_rows(key_hash, part);
+                self.advance_cursor();
+            }
         }
         Freed {
             entries: removed.len(),

@@ -1,6 +1,7 @@
 //! Failed writes, damage, absence: what each costs.
 
 use super::*;
+use crate::cache::directory::Removed;
 
 #[test]
 fn a_batch_that_fails_once_is_written_again_in_the_same_place() {
@@ -288,4 +289,34 @@ fn no_bytes_make_a_start_fail_but_those_of_the_headers() {
     for n in 0..100 {
         assert_eq!(rig.get(key(n)), None);
     }
+}
+
+#[test]
+fn frees_beyond_the_room_of_a_batch_go_on_in_the_next_and_the_log_with_them() {
+    let mut rig = Rig::new();
+    let room = |rig: &Rig, rows: u64| {
+        let filling = rig.stripe.filling.as_ref();
+        filling.is_some_and(|filling| filling.fits(rows * 40))
+    };
+    let mut kept = 0;
+    while room(&rig, 60) || kept == 0 {
+        rig.put(key(kept), &[]);
+        kept += 1;
+    }
+    let gone = rig.put(key(kept), &[]).place.entry;
+    let removed = Removed {
+        page: 0,
+        bucket: 0,
+        entry: gone,
+        for_room: true,
+    };
+    let first = rig.stripe.last_sequence();
+    let freed = rig.stripe.log_frees(rig.now, 0, &vec![removed; 100]);
+    assert!(freed.sequence > first);
+    rig.flush();
+    rig.put(key(9_999_999), b"behind it");
+    rig.flush();
+    rig.kill();
+    assert_eq!(rig.get(key(9_999_999)).unwrap(), "behind it");
+    assert_eq!(rig.get(key(kept - 1)).unwrap(), "");
 }
