@@ -83,6 +83,8 @@ metrics! {
     CacheSpanOffline = "proxy.process.cache.span.offline", Gauge;
     /// Spans in use.
     CacheSpanOnline = "proxy.process.cache.span.online", Gauge;
+    /// Spans in use of which some was away, and is used after revalidation only.
+    CacheSpanSuspect = "proxy.process.cache.span.suspect", Gauge;
     /// Cache reads answered from the fast tier.
     CacheSsdReadSuccess = "proxy.process.cache.ssd.read.success", Counter;
     /// Bytes of directory pages written.
@@ -103,6 +105,8 @@ metrics! {
     CacheWriteBacklogFailure = "proxy.process.cache.write.backlog.failure", Counter;
     /// Cache writes that were given up.
     CacheWriteFailure = "proxy.process.cache.write.failure", Counter;
+    /// Fragments that were lost since their batch could not be written, twice.
+    CacheWriteLost = "proxy.process.cache.write.lost", Counter;
     /// Cache writes that were committed.
     CacheWriteSuccess = "proxy.process.cache.write.success", Counter;
     /// Bytes written to stripes.

@@ -134,7 +134,7 @@ impl Cache {
         set(Metric::CacheRamCacheTotalBytes, ram.bytes_total);
         set(Metric::CacheRamCacheBytesUsed, ram.bytes_used);
         set(Metric::CacheRamCacheToWarm, self.warmer.left());
-        let (mut online, mut offline, mut failing) = (0, 0, 0);
+        let (mut online, mut offline, mut failing, mut suspect) = (0, 0, 0, 0);
         let (mut total, mut used) = (0, 0);
         for entry in &*self.spans.lock() {
             let Some(live) = entry.state.as_ref().ok().filter(|live| live.is_online()) else {
@@ -143,12 +143,14 @@ impl Cache {
             };
             online += 1;
             failing += u64::from(live.errors() > 0);
+            suspect += u64::from(live.is_suspect());
             total += live.log_bytes();
             used += live.log_used();
         }
         set(Metric::CacheSpanOnline, online);
         set(Metric::CacheSpanOffline, offline);
         set(Metric::CacheSpanFailing, failing);
+        set(Metric::CacheSpanSuspect, suspect);
         set(Metric::CacheBytesTotal, total);
         set(Metric::CacheBytesUsed, used);
         let stripes = self.volume.stripes();

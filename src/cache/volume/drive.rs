@@ -132,6 +132,11 @@ impl LiveStripe {
 
     fn count(&self, cause: Cause, outcome: Outcome, completion: &Completion) {
         self.note_written(cause, completion.written);
+        if completion.lost > 0 {
+            tracing::error!(path = %self.path().display(), fragments = completion.lost,
+                "a batch could not be written, twice: what it held is lost");
+            self.counters.add(Metric::CacheWriteLost, completion.lost);
+        }
         match cause {
             Cause::Batch => {
                 self.counters

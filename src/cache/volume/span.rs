@@ -287,6 +287,13 @@ impl LiveSpan {
         least.unwrap_or(SpanState::Online)
     }
 
+    /// Whether some of what it holds was away, and may be old.
+    pub(in crate::cache) fn is_suspect(&self) -> bool {
+        let stripes = self.stripes();
+        let mut states = stripes.iter().map(|stripe| stripe.state());
+        states.any(|state| state == SpanState::Suspect)
+    }
+
     /// Its row of `storage list`. Reads the directories.
     pub(in crate::cache) fn status(&self) -> SpanStatus {
         let stripes = self.stripes();

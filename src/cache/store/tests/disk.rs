@@ -400,6 +400,8 @@ async fn a_span_and_its_stripes_say_whether_they_are_believed_or_away() {
     machine.disks = disks;
     let second = machine.start().await;
     assert_eq!(state(&second), SpanState::Suspect);
+    second.cache.publish();
+    assert_eq!(second.registry.get(Metric::CacheSpanSuspect), 1);
     assert!(second.registry.get(Metric::CacheDirentriesUsed) > 0);
     second.cache.offline(&path(0)).await.unwrap();
     assert_eq!(state(&second), SpanState::Offline { errors: 0 });

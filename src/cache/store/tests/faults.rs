@@ -372,6 +372,8 @@ async fn a_span_that_can_t_write_down_what_it_does_goes_offline_before_its_error
     // A batch and the ring block that tells of it, each tried twice.
     let status = running.cache.status();
     assert_eq!(status.spans[0].state, SpanState::Offline { errors: 4 });
+    let lost = running.registry.get(Metric::CacheWriteLost);
+    assert!((1..20).contains(&lost), "{lost}");
     running.kill();
 }
 
