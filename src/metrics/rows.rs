@@ -31,9 +31,11 @@ metrics! {
     CacheEvacuatedBytes = "proxy.process.cache.gc_bytes_evacuated", Counter;
     /// Fragments written again because they had been read and the cursor was about to come.
     CacheEvacuatedFragments = "proxy.process.cache.gc_frags_evacuated", Counter;
+    /// Fragments that had been read and were left to the cursor, since their share of what is written, or the write budget, was used up.
+    CacheEvacuationsRefused = "proxy.process.cache.gc_frags_refused", Counter;
     /// Bytes that are pinned: kept however far the cursor goes.
     CachePinnedBytes = "proxy.process.cache.pinned_bytes", Gauge;
-    /// Objects that were to be pinned and are stored without, since a tenth of their stripe is pinned.
+    /// Objects, and parts that were added to one, that were to be pinned and are stored without, since a tenth of their stripe is pinned.
     CachePinsRefused = "proxy.process.cache.pins_refused", Counter;
     /// Cache reads answered from the RAM cache.
     CacheRamReadSuccess = "proxy.process.cache.ram.read.success", Counter;

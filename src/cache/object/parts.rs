@@ -115,7 +115,10 @@ impl Parts {
             copy_of: None,
             pinned: meta.is_some(),
         };
-        self.fragments.stripe.append(&new, WriteCause::Fill)?;
+        let appended = self.fragments.stripe.append(&new, WriteCause::Fill)?;
+        if new.pinned && !appended.place.entry.is_pinned() {
+            self.fragments.stripe.count_pin_refused();
+        }
         Ok(())
     }
 

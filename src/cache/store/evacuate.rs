@@ -51,6 +51,9 @@ impl Cache {
         }
         let demotes = stripe.is_fast() && row.entry.is_head() && self.volume.has_both_tiers();
         let evacuates = stripe.may_evacuate(row.length.into());
+        if !evacuates {
+            self.counters.add(Metric::CacheEvacuationsRefused, 1);
+        }
         if !demotes && !evacuates {
             return;
         }

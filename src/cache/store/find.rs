@@ -5,6 +5,7 @@ use crate::cache::CacheKey;
 use crate::cache::format::object::ObjectContent;
 use crate::cache::object::{Hit, Miss, Stored};
 use crate::cache::volume::{LiveStripe, Located, Written};
+use crate::metrics::Metric;
 use std::sync::Arc;
 
 impl Cache {
@@ -77,6 +78,7 @@ impl Cache {
         }
         let has_gaps = stored.has_gaps();
         if has_gaps && !stored.in_part {
+            self.counters.add(Metric::CacheReadInvalid, 1);
             return Err(Miss::Overtaken);
         }
         if let Some(fragments) = &mut stored.fragments {

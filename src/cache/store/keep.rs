@@ -274,7 +274,16 @@ impl Cache {
         if !self.volume.is_owner(target, &stored.key) {
             return Err(NotStored::NotReady);
         }
-        append(stored, target, None, WriteCause::Fill)
+        let home = append(stored, target, None, WriteCause::Fill)?;
+        self.judge_pin(stored, &home);
+        Ok(home)
+    }
+
+    /// Counts a pin that the placed head did not get.
+    pub(super) fn judge_pin(&self, stored: &Stored, home: &Home) {
+        if stored.pinned_until.is_some() && !home.entry.is_pinned() {
+            self.count_pin_refused();
+        }
     }
 
     /// Gives a head its place in the log and in RAM, in place of every other
@@ -316,9 +325,7 @@ impl Cache {
                 target.free(hash);
             }
         })?;
-        if stored.pinned_until.is_some() && !home.entry.is_pinned() {
-            self.count_pin_refused();
-        }
+        self.judge_pin(&stored, &home);
         self.admit_or_drop(Arc::new(stored.with_home(Some(home))), &target)
     }
 

@@ -187,6 +187,7 @@ impl Cache {
         copy.pinned_until = copying.pinned_until();
         copy.fragments = stored.fragments.as_ref().map(|from| from.on(target));
         let placed = append(&copy, target, None, copying.cause)?;
+        self.judge_pin(&copy, &placed);
         if copying.cause == WriteCause::Evacuation {
             self.move_home(hash, home, placed);
         }

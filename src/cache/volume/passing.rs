@@ -5,6 +5,7 @@ use crate::cache::format::batch::{Row, RowKind};
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::stripe::{Passing, table_of};
 use crate::device::DeviceError;
+use crate::metrics::Metric;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::MutexGuard;
@@ -83,6 +84,11 @@ impl LiveStripe {
     pub(in crate::cache) fn may_pin(&self, bytes: u64) -> bool {
         let core = self.core.get();
         core.is_some_and(|core| core.stripe.lock().has_room_for_pins(bytes))
+    }
+
+    /// Counts a pin that there was no room for.
+    pub(in crate::cache) fn count_pin_refused(&self) {
+        self.counters.add(Metric::CachePinsRefused, 1);
     }
 
     /// Bytes that are pinned.

@@ -99,6 +99,7 @@ impl LiveStripe {
             FragmentError::OtherKey => return Miss::Overtaken,
         };
         if !self.holds_at(key, place) || self.free_entry(key, place.entry).is_none() {
+            self.counters.add(Metric::CacheReadInvalid, 1);
             return Miss::Overtaken;
         }
         self.charge(place, why);

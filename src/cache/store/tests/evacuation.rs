@@ -159,6 +159,8 @@ async fn evacuated_bytes_are_a_tenth_of_the_appended_ones_at_most() {
     let evacuated = running.registry.get(Metric::CacheEvacuatedBytes);
     let appended = running.registry.get(Metric::CacheWriteBytes);
     assert!(evacuated > 1 << 20, "{evacuated}");
+    let refused = running.registry.get(Metric::CacheEvacuationsRefused);
+    assert!(refused > 10, "{refused}");
     assert!(evacuated <= appended / 10, "{evacuated} of {appended}");
 }
 

@@ -137,6 +137,11 @@ async fn a_bad_place_is_one_fault_however_many_want_it_and_is_freed() {
     assert_eq!((span.errors, span.checksum_errors), (1, 1));
     assert!(span.state.is_in_use());
     assert_eq!(running.registry.get(Metric::CacheSpanErrorsRead), 1);
+    assert_eq!(
+        running.registry.get(Metric::CacheReadInvalid),
+        8,
+        "by reads"
+    );
 }
 
 #[tokio::test]

@@ -116,6 +116,24 @@ async fn a_tenth_of_a_stripe_may_be_pinned_and_more_is_refused_and_counted() {
 }
 
 #[tokio::test]
+async fn each_part_that_finds_no_room_for_its_pin_is_counted() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    let object = NewObject {
+        body_len: Some(5 << 20),
+        ..object(&key(1), running.cache.epoch())
+    };
+    let begun = running.cache.begin_parts(object, Some(LATER)).await;
+    let parts = begun.unwrap().parts().unwrap();
+    let part = Bytes::from(vec![0; 1 << 20]);
+    (0..5).for_each(|index| parts.store(index, &part).unwrap());
+    running.cache.publish();
+    let pinned = running.registry.get(Metric::CachePinnedBytes) >> 20;
+    assert!((1..5).contains(&pinned), "{pinned}");
+    assert_eq!(running.registry.get(Metric::CachePinsRefused), 5 - pinned);
+}
+
+#[tokio::test]
 async fn a_refresh_keeps_the_pin() {
     let machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
