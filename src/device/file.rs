@@ -3,7 +3,7 @@
 use super::open::{Handle, OpenRequest, refused, server_user};
 use super::{DeviceGeometry, OpenError};
 use nix::errno::Errno;
-use nix::fcntl::posix_fallocate;
+use nix::fcntl::{FallocateFlags, fallocate, posix_fallocate};
 use nix::libc::O_DIRECT;
 use nix::unistd::geteuid;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -13,8 +13,10 @@ use std::path::Path;
 
 /// What direct I/O on a file is aligned to, in bytes.
 const DIRECT_SECTOR: u32 = 4096;
+/// Bytes of the blocks that the system counts a file's room in.
+const STAT_BLOCK: u64 = 512;
 
-/// Opens a file, or creates it and reserves all its room: a full file system
+/// Opens a file, or creates it, and reserves all its room: a full file system
 /// is an error now, not at some write.
 ///
 /// # Errors
@@ -36,8 +38,9 @@ pub(super) fn open(request: &OpenRequest) -> Result<Handle, OpenError> {
     let opened = open_direct(&options, &request.path);
     let (file, direct) = opened.map_err(|error| failed(request, &error))?;
     lock(request, &file)?;
-    if let Some(size) = size {
-        reserve(request, &file, size)?;
+    match size {
+        Some(size) => reserve(request, &file, size)?,
+        None => fill_holes(request, &file)?,
     }
     let handle = handle(request, file, direct)?;
     Ok(Handle { created, ..handle })
@@ -104,6 +107,21 @@ fn reserve(request: &OpenRequest, file: &File, size: u64) -> Result<(), OpenErro
     })
 }
 
+/// Reserves the room of a file that is there and has holes; what it holds stays.
+/// A file system that can't says so, and has its word at some write.
+fn fill_holes(request: &OpenRequest, file: &File) -> Result<(), OpenError> {
+    let found = file.metadata().map_err(|error| failed(request, &error))?;
+    let used = request.size.unwrap_or(u64::MAX).min(found.len());
+    if found.blocks().saturating_mul(STAT_BLOCK) >= used {
+        return Ok(());
+    }
+    let length = i64::try_from(used).unwrap_or(i64::MAX);
+    match fallocate(file, FallocateFlags::empty(), 0, length) {
+        Ok(()) | Err(Errno::EOPNOTSUPP) => Ok(()),
+        Err(errno) => Err(no_room(&request.path, errno, used)),
+    }
+}
+
 pub(super) fn no_room(path: &Path, errno: Errno, size: u64) -> OpenError {
     let cure = format!("no room for {size} bytes: free some, or lower SIZE");
     refused(path, errno, cure)
@@ -158,6 +176,21 @@ mod tests {
         let again = open(&request(&path, None)).unwrap();
         assert!(!again.created);
         assert_eq!(again.device.geometry().bytes, 1 << 20);
+    }
+
+    #[test]
+    fn the_holes_of_a_file_that_is_there_are_reserved_and_what_it_holds_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("span");
+        let sparse = File::create(&path).unwrap();
+        sparse.set_len(1 << 20).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&sparse, b"kept", 70_000).unwrap();
+        assert!(sparse.metadata().unwrap().blocks() * 512 < 1 << 20);
+        drop(open(&request(&path, None)).unwrap());
+        let found = std::fs::metadata(&path).unwrap();
+        assert_eq!(found.len(), 1 << 20);
+        assert!(found.blocks() * 512 >= 1 << 20, "{}", found.blocks());
+        assert_eq!(&std::fs::read(&path).unwrap()[70_000..70_004], b"kept");
     }
 
     #[test]
