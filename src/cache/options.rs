@@ -180,7 +180,8 @@ pub struct CacheOptions {
     /// Bytes of the largest fragment (`target_fragment_size`), at most
     /// 4 MiB less its header.
     pub target_fragment_size: u32,
-    /// Stripe bytes a directory slot of a new stripe
+    /// Stripe bytes a directory slot of a new stripe, but see
+    /// [`CacheOptions::average_object_bytes`]
     /// (`min_average_object_size`).
     pub min_average_object_size: u32,
     /// Bytes that may wait to be written, a stripe, before stores are refused
@@ -280,6 +281,28 @@ impl CacheOptions {
     }
 }
 
+/// Bytes of an average object where nobody says.
+const AVERAGE_OBJECT: u32 = 8000;
+/// The same on a capacity span larger than [`LARGE_SPAN`]: such hold what is large,
+/// and their directories would take the machine's memory.
+const AVERAGE_OBJECT_LARGE: u32 = 32_000;
+/// 4 TiB, in bytes.
+const LARGE_SPAN: u64 = 4 << 40;
+
+impl CacheOptions {
+    /// Stripe bytes a directory slot of new stripes on a span of `tier`, of
+    /// `span_bytes`.
+    #[must_use]
+    pub fn average_object_bytes(&self, tier: SpanTier, span_bytes: u64) -> u64 {
+        let is_large = tier == SpanTier::Capacity && span_bytes > LARGE_SPAN;
+        let bytes = match self.min_average_object_size {
+            AVERAGE_OBJECT if is_large => AVERAGE_OBJECT_LARGE,
+            bytes => bytes,
+        };
+        bytes.into()
+    }
+}
+
 impl Default for CacheOptions {
     fn default() -> Self {
         Self {
@@ -293,7 +316,7 @@ impl Default for CacheOptions {
             disk_read_depth: 64,
             disk_read_queue: 1024,
             target_fragment_size: 1 << 20,
-            min_average_object_size: 8000,
+            min_average_object_size: AVERAGE_OBJECT,
             agg_write_backlog: 5 * MIB,
             dir_sync_frequency: Duration::from_secs(60),
             max_doc_size: 0,
@@ -307,5 +330,24 @@ impl Default for CacheOptions {
             force_sector_size: 0,
             clear: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_capacity_span_has_fewer_slots_unless_the_record_says_how_many() {
+        let usual = CacheOptions::default();
+        let set = CacheOptions {
+            min_average_object_size: 8001,
+            ..CacheOptions::default()
+        };
+        let (fast, capacity) = (SpanTier::Fast, SpanTier::Capacity);
+        assert_eq!(usual.average_object_bytes(capacity, LARGE_SPAN), 8000);
+        assert_eq!(usual.average_object_bytes(capacity, LARGE_SPAN + 1), 32_000);
+        assert_eq!(usual.average_object_bytes(fast, LARGE_SPAN + 1), 8000);
+        assert_eq!(set.average_object_bytes(capacity, LARGE_SPAN + 1), 8001);
     }
 }

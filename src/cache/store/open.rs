@@ -285,7 +285,7 @@ pub(super) fn seed(
     StripeSeed {
         slot: *slot,
         block: span.content.block,
-        average_object_bytes: u64::from(options.min_average_object_size),
+        average_object_bytes: options.average_object_bytes(span.tier(), span.content.size),
         identity: StripeIdentity {
             uuid: slot.uuid,
             volume: slot.volume,
@@ -328,10 +328,12 @@ impl Cache {
 }
 
 fn automatic_ram(options: &CacheOptions, volume: &Volume) -> u64 {
-    let average = u64::from(options.min_average_object_size).max(512);
     let stripes = volume.stripes();
-    let bytes: u64 = stripes.iter().map(|stripe| stripe.candidate().bytes).sum();
-    match bytes / average * SLOT_BYTES * RAM_BY_DIRECTORY {
+    let slots = stripes.iter().map(|stripe| {
+        let average = options.average_object_bytes(stripe.span_tier(), stripe.span_bytes());
+        stripe.candidate().bytes / average.max(512)
+    });
+    match slots.sum::<u64>() * SLOT_BYTES * RAM_BY_DIRECTORY {
         0 => RAM_ALONE,
         size => size.max(RAM_LEAST),
     }

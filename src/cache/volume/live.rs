@@ -213,6 +213,11 @@ impl LiveStripe {
         self.span.uuid
     }
 
+    /// Bytes of its span.
+    pub(in crate::cache) fn span_bytes(&self) -> u64 {
+        self.span.bytes
+    }
+
     /// For placement.
     pub(in crate::cache) fn candidate(&self) -> Candidate {
         Candidate {
