@@ -137,6 +137,12 @@ impl Rules {
         }
     }
 
+    /// Whether a copy on a stripe is dead; if it is in doubt, also when it may
+    /// have missed its end.
+    pub(crate) fn kills_held(&self, copy: &Subject, suspect: bool) -> bool {
+        suspect && self.may_have_killed(copy) || self.kills(copy)
+    }
+
     /// Whether a copy is dead.
     pub(crate) fn kills(&self, subject: &Subject) -> bool {
         self.table.read().kills(subject)

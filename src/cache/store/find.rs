@@ -66,8 +66,7 @@ impl Cache {
         };
         let (mut stored, suspect, position) = stripe.find(key.hash(), accept).await?;
         let subject = stored.subject();
-        let missed = suspect && self.rules.may_have_killed(&subject);
-        if missed || self.rules.kills(&subject) {
+        if self.rules.kills_held(&subject, suspect) {
             if let Some(home) = &stored.home {
                 stripe.free_entry(key.hash(), home.entry);
             }

@@ -128,7 +128,8 @@ struct Walk<'a> {
 
 impl Cache {
     /// Every copy under a key that is not dead: in RAM, on the fast tier, on
-    /// the capacity tier. Counts as no read.
+    /// the capacity tier. Counts in no metric; on a span it is one that was
+    /// read, and kept when the cursor comes.
     pub async fn locate(&self, key: &CacheKey) -> Vec<Copy> {
         let ram = self
             .ram
@@ -143,7 +144,7 @@ impl Cache {
             let Ok((stored, place)) = stripe.find(key.hash(), accept).await else {
                 continue;
             };
-            if !self.rules.kills(&stored.subject()) {
+            if !self.rules.kills_held(&stored.subject(), place.suspect) {
                 copies.push(Copy {
                     tier: stripe.tier(),
                     place: Some((stripe.path().to_owned(), stripe.on_span(&place))),
@@ -229,7 +230,7 @@ impl Cache {
             epoch: content.epoch,
             volume: Some(stripe.volume),
         };
-        let alive = !self.rules.kills(&subject);
+        let alive = !self.rules.kills_held(&subject, *suspect);
         alive.then(|| Listed {
             key: content.key.clone(),
             tier: stripe.tier(),

@@ -489,6 +489,13 @@ async fn what_a_span_held_before_a_purge_that_it_missed_is_dead_and_else_suspect
         machine.disks.push(away);
         let again = machine.start().await;
         let suspect = if misses_purge { 0 } else { 60 - left };
+        let listed = again.cache.list(b"", None, None).await;
+        assert_eq!((listed.objects.len(), listed.next), (left + suspect, None));
+        let mut located = 0;
+        for n in 0..60 {
+            located += again.cache.locate(&key(n)).await.len();
+        }
+        assert_eq!(located, left + suspect);
         assert_eq!(sure_and_suspect(&again.cache).await, (left, suspect));
         assert!((10..50).contains(&left), "{left}");
     }
