@@ -177,8 +177,8 @@ pub struct CacheOptions {
     /// Reads of a span that wait before one is a miss
     /// (`strata.disk.read_queue`).
     pub disk_read_queue: usize,
-    /// Bytes of the largest fragment (`target_fragment_size`), at most
-    /// 4 MiB less its header.
+    /// Bytes of the largest fragment (`target_fragment_size`); the cache takes
+    /// 4096 to 1,835,008, and the nearest of them for others.
     pub target_fragment_size: u32,
     /// Stripe bytes a directory slot of a new stripe, but see
     /// [`CacheOptions::average_object_bytes`]

@@ -23,7 +23,7 @@ metrics! {
     CacheDirectoryCollision = "proxy.process.cache.directory_collision", Counter;
     /// Directory entries that the stripes have room for.
     CacheDirentriesTotal = "proxy.process.cache.direntries.total", Gauge;
-    /// Directory entries that name an object.
+    /// Directory entries that name a fragment of an object.
     CacheDirentriesUsed = "proxy.process.cache.direntries.used", Gauge;
     /// Cache reads answered from the capacity tier.
     CacheDiskReadSuccess = "proxy.process.cache.disk.read.success", Counter;
@@ -89,7 +89,7 @@ metrics! {
     CacheSpanSuspect = "proxy.process.cache.span.suspect", Gauge;
     /// Cache reads answered from the fast tier.
     CacheSsdReadSuccess = "proxy.process.cache.ssd.read.success", Counter;
-    /// Bytes of directory pages written.
+    /// Bytes written of directory pages, their tables and the redo ring.
     CacheSyncBytes = "proxy.process.cache.sync.bytes", Counter;
     /// Directory syncs that were completed.
     CacheSyncCount = "proxy.process.cache.sync.count", Counter;

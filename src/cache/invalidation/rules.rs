@@ -14,6 +14,8 @@ struct Table {
     order: VecDeque<(u128, u64)>,
     /// Fills that began below this epoch may miss a rule that was forgotten.
     floor: u64,
+    /// Rules that were forgotten.
+    forgotten: usize,
     clears: Clears,
 }
 
@@ -82,6 +84,7 @@ impl Rules {
                 by_key: unfinished.iter().copied().collect(),
                 order: unfinished.iter().copied().collect(),
                 floor: 0,
+                forgotten: 0,
                 clears,
             }),
         }
@@ -104,7 +107,11 @@ impl Rules {
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         table.by_key.insert(key, epoch);
         table.order.push_back((key, epoch));
-        table.forget_beyond(RECENT_LIMIT);
+        if table.forget_beyond(RECENT_LIMIT) {
+            tracing::warn!(rules = RECENT_LIMIT, below = table.floor,
+                "more was purged or removed than is remembered one by one: \
+                 what fills that began before then bring is not stored");
+        }
         epoch
     }
 
@@ -163,16 +170,20 @@ impl Table {
             || self.clears.kill(subject.volume, subject.epoch)
     }
 
-    fn forget_beyond(&mut self, limit: usize) {
-        while self.order.len() > limit {
-            let Some((key, epoch)) = self.order.pop_front() else {
-                return;
-            };
+    /// Folds the oldest rules into the floor. Whether to tell: at the first of
+    /// each `limit` of them.
+    fn forget_beyond(&mut self, limit: usize) -> bool {
+        let before = self.forgotten;
+        while self.order.len() > limit
+            && let Some((key, epoch)) = self.order.pop_front()
+        {
+            self.forgotten += 1;
             self.floor = self.floor.max(epoch);
             if self.by_key.get(&key) == Some(&epoch) {
                 self.by_key.remove(&key);
             }
         }
+        before.div_ceil(limit) < self.forgotten.div_ceil(limit)
     }
 }
 
@@ -230,6 +241,16 @@ mod tests {
         assert_eq!(rules.len(), RECENT_LIMIT);
         assert!(rules.kills_fill(&subject(u128::MAX, before)));
         assert!(!rules.kills_fill(&subject(u128::MAX, between)));
+    }
+
+    #[test]
+    fn the_first_of_each_tableful_of_forgotten_rules_is_told() {
+        let mut table = Table::default();
+        let told = (0..12).filter(|n| {
+            table.order.push_back((1, *n));
+            table.forget_beyond(4)
+        });
+        assert_eq!(told.collect::<Vec<u64>>(), [4, 8]);
     }
 
     #[test]
