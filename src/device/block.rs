@@ -42,7 +42,6 @@ fn open_with(options: &OpenOptions, request: &OpenRequest) -> Result<Handle, Ope
         file,
         geometry,
         rotational,
-        created: false,
     })
 }
 

@@ -22,8 +22,7 @@ const STAT_BLOCK: u64 = 512;
 /// # Errors
 /// The system's word with the cure; `NoSize`; `InUse`.
 pub(super) fn open(request: &OpenRequest) -> Result<Handle, OpenError> {
-    let created = needs_room(&request.path);
-    let size = match (created, request.size) {
+    let size = match (needs_room(&request.path), request.size) {
         (true, None) => {
             return Err(OpenError::NoSize {
                 path: request.path.clone(),
@@ -42,8 +41,7 @@ pub(super) fn open(request: &OpenRequest) -> Result<Handle, OpenError> {
         Some(size) => reserve(request, &file, size)?,
         None => fill_holes(request, &file)?,
     }
-    let handle = handle(request, file, direct)?;
-    Ok(Handle { created, ..handle })
+    handle(request, file, direct)
 }
 
 /// Opens a file that is there to read it only, beside whoever else may have it.
@@ -68,7 +66,6 @@ fn handle(request: &OpenRequest, file: File, direct: bool) -> Result<Handle, Ope
             sector: if direct { DIRECT_SECTOR } else { 1 },
             physical: request.force_sector.max(DIRECT_SECTOR),
         },
-        created: false,
     })
 }
 
@@ -168,13 +165,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("span");
         let opened = open(&request(&path, Some(1 << 20))).unwrap();
-        assert!(opened.created);
         assert_eq!(opened.device.geometry().bytes, 1 << 20);
         let blocks = std::fs::metadata(&path).unwrap().blocks();
         assert!(blocks * 512 >= 1 << 20, "{blocks} blocks are reserved");
         drop(opened);
         let again = open(&request(&path, None)).unwrap();
-        assert!(!again.created);
         assert_eq!(again.device.geometry().bytes, 1 << 20);
     }
 

@@ -71,8 +71,6 @@ pub struct OpenedDevice {
     pub kind: DeviceKind,
     /// The path that was opened: of a directory, the file in it.
     pub path: PathBuf,
-    /// True for a file that was made just now, or was empty.
-    pub created: bool,
     /// The kernel's rotational flag, when there is one.
     pub rotational: Option<bool>,
 }
@@ -82,7 +80,6 @@ pub(super) struct Handle {
     pub(super) file: File,
     pub(super) geometry: DeviceGeometry,
     pub(super) rotational: Option<bool>,
-    pub(super) created: bool,
 }
 
 /// How often, and how long after another, a device in use is tried: the kernel
@@ -173,7 +170,6 @@ fn served(
         device,
         kind,
         path: request.path,
-        created: handle.created,
         rotational: handle.rotational,
     })
 }

@@ -108,9 +108,12 @@ impl Rules {
         table.by_key.insert(key, epoch);
         table.order.push_back((key, epoch));
         if table.forget_beyond(RECENT_LIMIT) {
-            tracing::warn!(rules = RECENT_LIMIT, below = table.floor,
+            tracing::warn!(
+                rules = RECENT_LIMIT,
+                below = table.floor,
                 "more was purged or removed than is remembered one by one: \
-                 what fills that began before then bring is not stored");
+                 what fills that began before then bring is not stored"
+            );
         }
         epoch
     }

@@ -10,7 +10,6 @@ fn plugged(disk: &Arc<MemDisk>) -> OpenedDevice {
         device: Arc::new(disk.device()),
         kind: DeviceKind::Block,
         path: PathBuf::from("/dev/test"),
-        created: false,
         rotational: Some(true),
     }
 }

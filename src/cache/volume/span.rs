@@ -334,7 +334,6 @@ mod tests {
             device: Arc::new(MemDisk::blank(40 << 20).device()),
             kind: DeviceKind::Block,
             path: options.path.clone(),
-            created: false,
             rotational: None,
         };
         let span = span::open(&opened, &options, Intent::Use).unwrap();

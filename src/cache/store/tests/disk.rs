@@ -207,7 +207,6 @@ async fn a_copy_of_a_span_is_refused_by_both_names_at_a_start_and_when_it_is_to_
         device: Arc::new(machine.disks[1].1.device()),
         kind: DeviceKind::Block,
         path: path(1),
-        created: false,
         rotational: None,
     };
     let judged = span::judge(&opened, &SpanOptions::at(path(1)), Intent::Use).unwrap();

@@ -97,7 +97,6 @@ impl Machine {
                 device: Arc::new(disk.device()),
                 kind: DeviceKind::Block,
                 path: path(n),
-                created: false,
                 rotational: None,
             })
         });

@@ -217,7 +217,7 @@ impl World {
         for (key, verdict) in known {
             self.judge(key, &verdict);
         }
-        let doubled = self.directory.census().doubled;
+        let doubled = self.directory.doubled();
         assert_eq!(doubled, 0, "{}: promise 4", self.context());
     }
 

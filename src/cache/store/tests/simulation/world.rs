@@ -139,7 +139,6 @@ impl World {
                 device: Arc::new(drive.disk.device()),
                 kind: DeviceKind::Block,
                 path: path(n),
-                created: false,
                 rotational: None,
             })
         });
