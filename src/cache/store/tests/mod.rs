@@ -1,5 +1,6 @@
 //! The façade's promises, in RAM alone.
 
+mod away;
 mod budgets;
 mod clear;
 mod disk;
