@@ -59,6 +59,8 @@ pub(crate) enum Planted {
     ChainUnchecked,
     /// After a kill the log goes on where it ended, over the batch in flight.
     NoSkipAfterKill,
+    /// The cursor goes on before the walk has kept what is pinned.
+    PinsUnheeded,
     /// A copy of what was replaced meanwhile is taken.
     OldCopyTaken,
     /// A stripe that was away is trusted.

@@ -93,18 +93,28 @@ impl Stripe {
         new.pinned && (replaces || self.has_room_for_pins(length))
     }
 
-    /// Whether so many bytes more may be pinned.
+    /// Whether so many bytes more may be pinned: none while it is not known how
+    /// many are.
     #[must_use]
     pub fn has_room_for_pins(&self, bytes: u64) -> bool {
+        if self.has_unread_pins() {
+            return false;
+        }
         let most = self.geometry.log_bytes() / PINNED_SHARE;
         self.directory.pinned_bytes().saturating_add(bytes) <= most
+    }
+
+    /// Whether a page that is yet to be read may hold pins.
+    const fn has_unread_pins(&self) -> bool {
+        !self.is_read()
     }
 
     /// Whether the cursor, `length` bytes on, would be too near to where the
     /// walk ahead of it has come to, and something may be pinned: then the
     /// walk goes first.
     fn runs_into_pins(&self, length: u64) -> bool {
-        if self.directory.pinned_bytes() == 0 {
+        let may_be_pinned = self.directory.pinned_bytes() > 0 || self.has_unread_pins();
+        if !may_be_pinned || is_planted(Planted::PinsUnheeded) {
             return false;
         }
         let log_bytes = self.geometry.log_bytes();

@@ -77,3 +77,21 @@ fn no_store_runs_into_what_is_pinned_before_the_walk_has_been_there() {
     rig.stripe.note_evacuation(log_bytes + log_bytes / 2);
     assert!(rig.append(key(10_000), &[7; 40_000], false).is_ok());
 }
+
+#[test]
+fn nothing_is_pinned_while_pages_that_may_hold_pins_are_yet_to_be_read() {
+    let mut rig = Rig::new();
+    rig.append(key(1), &[1; 100_000], true).unwrap();
+    rig.stripe.sync();
+    rig.work();
+    let length = rig.stripe.geometry().length();
+    let mut recovery = Recovery::new(RecoveryStart { length, ..start(2) });
+    while let RecoveryStep::Read { offset, length } = recovery.step() {
+        recovery.complete(rig.disk.read(offset, length));
+    }
+    let (mut stripe, _) = recovery.finish().unwrap();
+    assert!(!stripe.is_read() && !stripe.has_room_for_pins(1));
+    stripe.read_all(|offset, length| Some(rig.disk.read(offset, length)));
+    assert!(stripe.has_room_for_pins(1));
+    assert!(stripe.directory().pinned_bytes() >= 100_000);
+}

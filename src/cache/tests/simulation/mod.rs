@@ -11,6 +11,7 @@ mod io;
 mod planted;
 mod stop;
 mod stripe;
+mod walk;
 mod weather;
 
 use crate::base::planted::with;

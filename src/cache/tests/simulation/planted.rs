@@ -33,6 +33,7 @@ const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::HandStands, 13),
     (Planted::ChainUnchecked, 11),
     (Planted::NoSkipAfterKill, 104),
+    (Planted::PinsUnheeded, 107),
     (Planted::OldCopyTaken, 0),
     (Planted::AwayTrusted, 11),
     (Planted::UnreadTrusted, 1),

@@ -44,6 +44,7 @@ impl World {
         self.reach = self.reach.max(self.directory.cursor());
         self.directory = stripe.directory();
         self.stripe = stripe;
+        self.pass_pins(report.clean);
         self.tally.stops += 1;
         self.tally.suspects += u64::from(report.suspect);
         self.tally.failures += u64::from(failed);

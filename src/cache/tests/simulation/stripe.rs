@@ -4,6 +4,7 @@ use super::content::{COLD, KEYS, content, group, hash, is_alone, version_in};
 use super::disk::Disk;
 use super::history::{Fate, History, Op, Written};
 use super::io::Io;
+use super::walk::{Walk, copy_of};
 use super::weather::Climate;
 use crate::base::clock::MonoTime;
 use crate::base::prng::Prng;
@@ -115,6 +116,10 @@ pub(super) struct World {
     /// How far the log ever went; a power cut may take the cursor back, but
     /// not what was overwritten.
     pub(super) reach: u64,
+    /// The walk ahead of the cursor.
+    pub(super) walk: Walk,
+    /// Pins below this position may have gone with a start.
+    pub(super) pins_passed: u64,
     /// The disk has lied or a start could not read: hits may be lost.
     pub(super) is_unsure: bool,
     pub(super) tally: Tally,
@@ -145,6 +150,8 @@ impl World {
             flushed: 0,
             harmed: None,
             reach: 0,
+            walk: Walk::default(),
+            pins_passed: 0,
             is_unsure: false,
             tally: Tally::default(),
         }
@@ -162,6 +169,7 @@ impl World {
             40..50 => self.end_read(),
             50..52 => self.pass_time(),
             52 => self.refresh(),
+            53 if self.climate.pins => self.step_walk(),
             53..55 => {
                 self.stripe.flush();
             }
@@ -170,6 +178,9 @@ impl World {
         }
         self.judge_opened();
         self.check_bounds();
+        if count.is_multiple_of(64) {
+            self.check_pins();
+        }
     }
 
     /// What comes rarely, by the seed's climate.
@@ -205,7 +216,7 @@ impl World {
 
     /// Entries that were read and hold other keys. Who does not read first
     /// names none, and theirs go.
-    fn others(&mut self, key: u64) -> Vec<DirEntry> {
+    pub(super) fn others(&mut self, key: u64) -> Vec<DirEntry> {
         if self.prng.below(3) == 0 {
             return Vec::new();
         }
@@ -218,10 +229,12 @@ impl World {
     }
 
     fn put(&mut self) {
+        self.walk_freely();
         let key = self.key_to_change();
         self.versions += 1;
         let body = [content(key, self.versions)];
         let keep = self.others(key);
+        let pinned = self.climate.pins && self.versions.is_multiple_of(8);
         let new = NewFragment {
             key_hash: hash(key),
             kind: FragmentKind::Head,
@@ -229,7 +242,7 @@ impl World {
             body: &body,
             keep: &keep,
             copy_of: None,
-            pinned: false,
+            pinned,
         };
         match self.stripe.append(self.now, &new) {
             Ok(appended) => self.note_put(key, self.versions, &appended),
@@ -237,6 +250,10 @@ impl World {
                 let unread = refused == Refused::Unread && !self.directory.knows(hash(key));
                 let known = unread || matches!(refused, Refused::Backlog | Refused::Closed);
                 assert!(known, "{}: {refused}", self.context());
+                // What is pinned ahead may hold the cursor back.
+                if self.climate.pins {
+                    self.step_walk();
+                }
             }
         }
     }
@@ -254,15 +271,8 @@ impl World {
         };
         let body = [content(key, version)];
         let keep = self.others(key);
-        let copy = NewFragment {
-            key_hash: hash(key),
-            kind: FragmentKind::Head,
-            meta: &key.to_le_bytes(),
-            body: &body,
-            keep: &keep,
-            copy_of: Some(place.entry),
-            pinned: false,
-        };
+        let meta = key.to_le_bytes();
+        let copy = copy_of((key, &meta), &body, &keep, place.entry);
         if let Ok(appended) = self.stripe.append(self.now, &copy) {
             let newest = self.histories.get(&key).and_then(History::last);
             let newest = newest.and_then(|op| op.version);
@@ -271,7 +281,7 @@ impl World {
         }
     }
 
-    fn note_put(&mut self, key: u64, version: u64, at: &Appended) {
+    pub(super) fn note_put(&mut self, key: u64, version: u64, at: &Appended) {
         let op = Op {
             version: Some(version),
             sequence: at.sequence,
@@ -310,7 +320,7 @@ impl World {
         }
     }
 
-    fn read(&self, key: u64, place: &Place) -> Result<Fragment, FragmentError> {
+    pub(super) fn read(&self, key: u64, place: &Place) -> Result<Fragment, FragmentError> {
         let bytes = self.buffered(place).unwrap_or_else(|| self.on_disk(place));
         self.directory.verify(place, hash(key), &bytes)
     }
@@ -325,7 +335,7 @@ impl World {
     }
 
     /// The version that a fragment holds, every byte of it checked.
-    fn version_of(&self, key: u64, fragment: &Fragment) -> u64 {
+    pub(super) fn version_of(&self, key: u64, fragment: &Fragment) -> u64 {
         let version = version_in(&fragment.body);
         let whole = fragment.body == content(key, version);
         assert!(whole, "{}: key {key}: promise 1", self.context());
@@ -346,6 +356,9 @@ impl World {
 
     pub(super) fn is_passed(&self, op: &Op) -> bool {
         let reach = self.reach.max(self.directory.cursor());
+        if op.entry.is_some_and(DirEntry::is_pinned) {
+            return self.is_pin_passed(op);
+        }
         op.position + self.stripe.geometry().log_bytes() < reach
     }
 

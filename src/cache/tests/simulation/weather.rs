@@ -42,6 +42,8 @@ pub(in crate::cache) struct Climate {
     pub(in crate::cache) bad_reads: bool,
     /// Steps between two of a page's read, on average; 0: all are read at once.
     pub(in crate::cache) load: u64,
+    /// Some of what is stored is pinned.
+    pub(in crate::cache) pins: bool,
 }
 
 impl Climate {
@@ -64,6 +66,7 @@ impl Climate {
                 7 => 200,
                 _ => 0,
             },
+            pins: seed % 7 == 2,
         }
     }
 }
