@@ -85,11 +85,13 @@ impl<H> FillReader<H> {
         self.at < self.fill.shared.lock().window.base()
     }
 
-    /// Goes on at byte `at`, which must have come already.
+    /// Goes on at byte `at`. It may be yet to come: what is stored is ahead of
+    /// the window by a piece, so that who read it back there must wait.
     pub fn resume(&mut self, at: u64) {
+        self.at = at;
         let mut shared = self.fill.shared.lock();
-        self.at = at.min(shared.window.total());
-        shared.places.note(self.id, Some(self.at));
+        let place = at.min(shared.window.total());
+        shared.places.note(self.id, Some(place));
     }
 
     /// Asks `what` now and after each event until it has an answer; it is told

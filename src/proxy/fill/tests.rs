@@ -70,6 +70,21 @@ async fn a_follower_reads_what_came_before_and_after_it() {
 }
 
 #[tokio::test]
+async fn a_follower_that_read_ahead_of_the_window_gets_no_byte_twice() {
+    let table = window(100);
+    let writer = writer(&table);
+    let mut own = writer.reader();
+    let body = writer.head("head");
+    body.push(Bytes::from_static(b"abcd")).await;
+    // It had six bytes from the store, which had them first.
+    own.resume(6);
+    assert_eq!(own.now(), None);
+    body.push(Bytes::from_static(b"efgh")).await;
+    body.done();
+    assert_eq!(rest(&mut own).await, (b"gh".to_vec(), Next::End));
+}
+
+#[tokio::test]
 async fn followers_on_other_threads_are_woken_by_the_head() {
     let table = window(100);
     let writer = writer(&table);
