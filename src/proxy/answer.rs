@@ -1,6 +1,6 @@
 //! Responses that the proxy makes itself, from one table.
 
-use super::h1::{ClientWrite, Reply};
+use super::client::ClientWrite;
 use super::outcome::{Ended, Finish, Outcome};
 use bytes::Bytes;
 use http::StatusCode;
@@ -156,7 +156,7 @@ pub struct Voice {
 /// A client that is gone makes the transaction a client abort.
 pub async fn send<W: ClientWrite>(
     answer: Answer,
-    reply: &mut Reply<'_, W>,
+    reply: &mut W,
     voice: &Voice,
     extra: &[(&str, &str)],
 ) -> Ended {
@@ -167,7 +167,7 @@ pub async fn send<W: ClientWrite>(
 pub async fn redirect<W: ClientWrite>(
     status: StatusCode,
     location: &str,
-    reply: &mut Reply<'_, W>,
+    reply: &mut W,
     voice: &Voice,
 ) -> Ended {
     let page = Page {
@@ -195,7 +195,7 @@ impl Page {
 }
 
 async fn send_page<W: ClientWrite>(
-    reply: &mut Reply<'_, W>,
+    reply: &mut W,
     voice: &Voice,
     page: Page,
     extra: &[(&str, &str)],

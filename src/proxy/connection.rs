@@ -1,7 +1,8 @@
 //! One client connection, from accept to close.
 
+use super::client::RequestError;
 use super::context::WorkerContext;
-use super::h1::{ClientConn, ClientRead, ClientWrite, ConnOptions, RequestError};
+use super::h1::{ClientConn, ConnOptions};
 use super::life::Stage;
 use super::listener::Dialect;
 use super::metered::Metered;
@@ -17,6 +18,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// Bits of `net.sock_option_flag_in`.
@@ -92,7 +94,7 @@ async fn serve_tls(
 
 /// Serves a connection until it ends or the server does; its halves if it must
 /// be reset.
-async fn converse<R: ClientRead, W: ClientWrite>(
+async fn converse<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     context: &WorkerContext,
     peer: &Peer,
     mut conn: ClientConn<R, W>,
@@ -106,7 +108,7 @@ async fn converse<R: ClientRead, W: ClientWrite>(
 }
 
 /// Serves request after request; whether the connection may close in order.
-async fn requests<R: ClientRead, W: ClientWrite>(
+async fn requests<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     context: &WorkerContext,
     peer: &Peer,
     conn: &mut ClientConn<R, W>,
@@ -143,7 +145,7 @@ fn count_hangup(cells: &Cells, error: &RequestError) {
 
 /// Whether another request comes; an idle connection ends when the server
 /// drains. Not to be asked again once that has been said.
-async fn ready<R: ClientRead, W: ClientWrite>(
+async fn ready<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     conn: &mut ClientConn<R, W>,
     draining: Pin<&mut impl Future<Output = ()>>,
 ) -> bool {

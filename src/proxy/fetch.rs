@@ -1,8 +1,8 @@
 //! Requests that no cache may answer, passed on as they are.
 
 use super::cache_status::{CacheStatus, Forwarded};
+use super::client::{BodyError, ClientRead, ClientWrite};
 use super::context::WorkerContext;
-use super::h1::{BodyError, ClientRead, ClientWrite, Reply, RequestBody};
 use super::key::{key_by, keyed_url};
 use super::origin::{
     self, BodySender, BrokenBody, Interim, OriginBody, OriginError, OriginRequest, OriginResponse,
@@ -64,8 +64,8 @@ impl Passing {
 pub async fn pass<R: ClientRead, W: ClientWrite>(
     ctx: &WorkerContext,
     routed: &Routed,
-    body: RequestBody<'_, R>,
-    reply: &mut Reply<'_, W>,
+    body: R,
+    reply: &mut W,
 ) -> Ended {
     pass_as(ctx, routed, body, reply, &Passing::METHOD).await
 }
@@ -74,8 +74,8 @@ pub async fn pass<R: ClientRead, W: ClientWrite>(
 pub(super) async fn pass_as<R: ClientRead, W: ClientWrite>(
     ctx: &WorkerContext,
     routed: &Routed,
-    mut body: RequestBody<'_, R>,
-    reply: &mut Reply<'_, W>,
+    mut body: R,
+    reply: &mut W,
     passing: &Passing,
 ) -> Ended {
     let account = Account::new(passing.outcome, relay::route(routed));
@@ -165,11 +165,7 @@ fn request(
 
 /// Hands the client's body over, part by part, at the origin's pace. Ends only
 /// when the client is gone.
-async fn upload<R: ClientRead>(
-    cells: &Cells,
-    body: &mut RequestBody<'_, R>,
-    sender: Option<BodySender>,
-) {
+async fn upload<R: ClientRead>(cells: &Cells, body: &mut R, sender: Option<BodySender>) {
     if let Some(sender) = sender {
         hand_over(cells, body, sender).await;
     }
@@ -178,11 +174,7 @@ async fn upload<R: ClientRead>(
 
 /// A body that breaks off, or that the origin wants no more of, is the origin's
 /// error to tell.
-async fn hand_over<R: ClientRead>(
-    cells: &Cells,
-    body: &mut RequestBody<'_, R>,
-    sender: BodySender,
-) {
+async fn hand_over<R: ClientRead>(cells: &Cells, body: &mut R, sender: BodySender) {
     loop {
         match body.next().await {
             Ok(Some(data)) => {
@@ -208,10 +200,7 @@ pub(super) fn broken(error: &BodyError) -> BrokenBody {
 }
 
 /// Sends an interim response of the origin's to the client.
-pub(super) async fn pass_interim<W: ClientWrite>(
-    (status, mut fields): Interim,
-    reply: &mut Reply<'_, W>,
-) {
+pub(super) async fn pass_interim<W: ClientWrite>((status, mut fields): Interim, reply: &mut W) {
     forwarding::remove_hop_by_hop(&mut fields);
     // A client that is gone is noticed by the final response.
     drop(reply.interim(status, &fields).await);
@@ -220,7 +209,7 @@ pub(super) async fn pass_interim<W: ClientWrite>(
 /// Waits for the answer; interim responses go to the client meanwhile.
 pub(super) async fn meanwhile<W: ClientWrite, F: Future>(
     mut interim: mpsc::Receiver<Interim>,
-    reply: &mut Reply<'_, W>,
+    reply: &mut W,
     answer: F,
 ) -> F::Output {
     let mut answer = std::pin::pin!(answer);
@@ -239,7 +228,7 @@ async fn answered<W: ClientWrite>(
     ctx: &WorkerContext,
     mut request: OriginRequest,
     upload: &mut (impl Future<Output = ()> + Unpin),
-    reply: &mut Reply<'_, W>,
+    reply: &mut W,
 ) -> Option<Result<OriginResponse, OriginError>> {
     let (to, mut interim) = mpsc::channel::<Interim>(INTERIM_QUEUE);
     request.interim = Some(to);

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod cache_rules;
 pub mod cache_status;
 pub mod cached;
+pub mod client;
 mod connection;
 pub mod context;
 pub mod decide;

@@ -2,8 +2,8 @@
 
 use super::answer::Answer;
 use super::cache_status::CacheStatus;
+use super::client::{BodyLength, ClientWrite, ReplyError};
 use super::context::WorkerContext;
-use super::h1::{BodyLength, ClientWrite, Reply, ReplyError};
 use super::origin::{OriginBody, OriginError, OriginResponse};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::routed::Routed;
@@ -176,17 +176,13 @@ impl Account {
     }
 
     /// The response is whole.
-    pub(super) fn whole<W: ClientWrite>(mut self, reply: &Reply<'_, W>) -> Ended {
+    pub(super) fn whole<W: ClientWrite>(mut self, reply: &W) -> Ended {
         self.measure(reply);
         self.ended
     }
 
     /// The client went away, or stalls.
-    pub(super) fn client_gone<W: ClientWrite>(
-        mut self,
-        reply: &Reply<'_, W>,
-        error: &ReplyError,
-    ) -> Ended {
+    pub(super) fn client_gone<W: ClientWrite>(mut self, reply: &W, error: &ReplyError) -> Ended {
         self.ended.outcome = Outcome::ClientAbort;
         self.ended.finish = Finish::Cut;
         self.ended.detail = Some(error.to_string().into());
@@ -195,13 +191,13 @@ impl Account {
     }
 
     /// The client's connection was reset while its response was being had.
-    pub(super) fn reset<W: ClientWrite>(self, reply: &Reply<'_, W>) -> Ended {
+    pub(super) fn reset<W: ClientWrite>(self, reply: &W) -> Ended {
         let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         self.client_gone(reply, &ReplyError::Io(reset))
     }
 
     /// A precondition of the request does not hold (RFC 9110 13.2.2).
-    pub(super) fn precondition_failed<W: ClientWrite>(self, reply: &Reply<'_, W>) -> Ended {
+    pub(super) fn precondition_failed<W: ClientWrite>(self, reply: &W) -> Ended {
         let outcome = self.ended.outcome;
         let detail = "a precondition of the request does not hold";
         self.failed(reply, outcome, Answer::PreconditionFailed, detail)
@@ -209,11 +205,7 @@ impl Account {
 
     /// The origin failed: answered by the caller while nothing was sent, else
     /// cut off.
-    pub(super) fn origin_failed<W: ClientWrite>(
-        self,
-        reply: &Reply<'_, W>,
-        error: &OriginError,
-    ) -> Ended {
+    pub(super) fn origin_failed<W: ClientWrite>(self, reply: &W, error: &OriginError) -> Ended {
         self.failed(reply, error.outcome(), error.answer(), &error.to_string())
     }
 
@@ -221,7 +213,7 @@ impl Account {
     /// send while nothing was sent.
     pub(super) fn failed<W: ClientWrite>(
         mut self,
-        reply: &Reply<'_, W>,
+        reply: &W,
         outcome: Outcome,
         answer: Answer,
         detail: &str,
@@ -238,7 +230,7 @@ impl Account {
         self.ended
     }
 
-    fn measure<W: ClientWrite>(&mut self, reply: &Reply<'_, W>) {
+    fn measure<W: ClientWrite>(&mut self, reply: &W) {
         let sent = reply.sent();
         self.ended.head_bytes = sent.head;
         self.ended.body_bytes = sent.body;
@@ -247,7 +239,7 @@ impl Account {
 
 /// Sends a response to the client as it comes: unshared, unstored.
 pub(super) async fn relay<W: ClientWrite>(
-    reply: &mut Reply<'_, W>,
+    reply: &mut W,
     framed: &Framed,
     body: &mut OriginBody,
     mut account: Account,

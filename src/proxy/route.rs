@@ -2,8 +2,8 @@
 
 use super::answer::Answer;
 use super::cache_rules::Asked;
+use super::client::RequestHead;
 use super::forward;
-use super::h1::RequestHead;
 use super::key::cache_key;
 use super::origin::{AddressGuard, Place, Upstream};
 use super::peer::Peer;

@@ -1,7 +1,7 @@
 //! A request that is to be carried out: who asks, for what, of whom.
 
+use super::client::RequestHead;
 use super::forward;
-use super::h1::RequestHead;
 use super::origin::{Place, Upstream};
 use super::peer::Peer;
 use super::snapshot::Snapshot;

@@ -1,8 +1,8 @@
 //! Serving a stored response, or one that is being filled, to one client.
 
 use super::cache_status::CacheStatus;
+use super::client::{BodyLength, ClientWrite, ReplyError};
 use super::context::WorkerContext;
-use super::h1::{BodyLength, ClientWrite, Reply, ReplyError};
 use super::outcome::{Ended, Outcome, Route};
 use super::relay::{self, Account};
 use super::resume::{Resume, Tail, Wanted};
@@ -62,15 +62,15 @@ impl Serving<'_> {
 }
 
 /// One client to serve.
-pub(super) struct Server<'a, 'c, W> {
+pub(super) struct Server<'a, W> {
     pub(super) ctx: &'a WorkerContext,
     pub(super) routed: &'a Routed,
-    pub(super) reply: &'a mut Reply<'c, W>,
+    pub(super) reply: &'a mut W,
     /// A part of what was served is not in the cache any more.
     pub(super) gone: bool,
 }
 
-impl<W: ClientWrite> Server<'_, '_, W> {
+impl<W: ClientWrite> Server<'_, W> {
     /// Serves: the client's preconditions and range are answered from what is
     /// held (RFC 9110 13.2 and 14.2).
     ///

@@ -2,10 +2,11 @@
 //! lies behind a routed request.
 
 use super::access_log::AccessLog;
+use super::client::{ClientRead, ClientWrite};
 use super::context::{Shared, WorkerContext};
 use super::fill::{FillLimits, FillTable};
 use super::h1::recorder::{Recorder, Writes};
-use super::h1::{ClientConn, ClientRead, ClientWrite, ConnOptions, Exchange};
+use super::h1::{ClientConn, ConnOptions, Exchange};
 use super::life::LifeControl;
 use super::origin::{Place, Upstream};
 use super::outcome::{Ended, Outcome};
@@ -25,7 +26,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 
@@ -145,7 +146,7 @@ impl Proxy {
         client.answer(method).await
     }
 
-    async fn serve(&self, read: impl ClientRead, write: impl ClientWrite) {
+    async fn serve(&self, read: impl AsyncRead + Unpin, write: impl AsyncWrite + Unpin) {
         let mut conn = ClientConn::new(read, write, ConnOptions::default());
         while conn.ready().await {
             let Ok(exchange) = conn.request().await else {
@@ -160,8 +161,8 @@ impl Proxy {
 
     async fn exchange<R, W>(&self, exchange: Exchange<'_, R, W>) -> Ended
     where
-        R: tokio::io::AsyncRead + Unpin,
-        W: tokio::io::AsyncWrite + Unpin,
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
     {
         let Exchange {
             head,
@@ -177,7 +178,7 @@ impl Proxy {
         ended
     }
 
-    fn route(&self, head: super::h1::RequestHead) -> Routed {
+    fn route(&self, head: super::client::RequestHead) -> Routed {
         let url: RequestUrl = head.url().unwrap().clone();
         let upstream = Upstream {
             place: Place::http("127.0.0.1", self.origin),
@@ -202,15 +203,10 @@ impl Proxy {
     }
 }
 
-async fn run<R, W>(
-    ctx: &WorkerContext,
-    routed: &Routed,
-    body: super::h1::RequestBody<'_, R>,
-    reply: &mut super::h1::Reply<'_, W>,
-) -> Ended
+async fn run<R, W>(ctx: &WorkerContext, routed: &Routed, body: R, reply: &mut W) -> Ended
 where
-    R: tokio::io::AsyncRead + Unpin,
-    W: tokio::io::AsyncWrite + Unpin,
+    R: ClientRead,
+    W: ClientWrite,
 {
     match routed.head.method {
         Method::GET | Method::HEAD => super::cached::run(ctx, routed, body, reply).await,

@@ -3,9 +3,9 @@
 use super::access_log::Entry;
 use super::answer::{self, Answer};
 use super::cached;
+use super::client::{ClientRead, ClientWrite, Exchange, RequestError, RequestHead};
 use super::context::WorkerContext;
 use super::fetch;
-use super::h1::{ClientRead, ClientWrite, Exchange, Reply, RequestBody, RequestError, RequestHead};
 use super::life::Stage;
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::patience::Patience;
@@ -33,7 +33,7 @@ use std::time::Duration;
 pub(super) async fn run<R, W>(
     context: &WorkerContext,
     peer: &Peer,
-    exchange: Exchange<'_, R, W>,
+    exchange: Exchange<R, W>,
     patience: &mut Patience,
 ) where
     R: ClientRead,
@@ -67,7 +67,7 @@ pub(super) async fn run<R, W>(
 pub(super) async fn refuse<W: ClientWrite>(
     context: &WorkerContext,
     peer: &Peer,
-    mut reply: Reply<'_, W>,
+    mut reply: W,
     error: &RequestError,
 ) {
     tracing::debug!(%error, "request refused");
@@ -187,8 +187,8 @@ impl Transaction<'_> {
     async fn carry_out<R: ClientRead, W: ClientWrite>(
         &mut self,
         step: Step,
-        body: RequestBody<'_, R>,
-        reply: &mut Reply<'_, W>,
+        body: R,
+        reply: &mut W,
     ) -> Ended {
         if !matches!(step, Step::Carry(_) | Step::Push(_)) && !body.is_short() {
             reply.close_after();
@@ -229,8 +229,8 @@ impl Transaction<'_> {
     async fn pass<R: ClientRead, W: ClientWrite>(
         &mut self,
         routed: &mut Routed,
-        body: RequestBody<'_, R>,
-        reply: &mut Reply<'_, W>,
+        body: R,
+        reply: &mut W,
     ) -> Ended {
         let active = self.longest(routed);
         let in_time = {
@@ -265,7 +265,7 @@ impl Transaction<'_> {
         })
     }
 
-    async fn answer<W: ClientWrite>(&self, answer: Answer, reply: &mut Reply<'_, W>) -> Ended {
+    async fn answer<W: ClientWrite>(&self, answer: Answer, reply: &mut W) -> Ended {
         let voice = self.context.voice(self.snapshot);
         let tells = matches!(answer, Answer::Options | Answer::MethodNotAllowed);
         let allow = [("Allow", ALLOW)];
@@ -277,8 +277,8 @@ impl Transaction<'_> {
     async fn push<R: ClientRead, W: ClientWrite>(
         &mut self,
         routed: &Routed,
-        mut body: RequestBody<'_, R>,
-        reply: &mut Reply<'_, W>,
+        mut body: R,
+        reply: &mut W,
     ) -> Ended {
         if let Err(error) = body.invite(reply).await {
             return Account::new(Outcome::ClientAbort, Route::None).client_gone(reply, &error);
@@ -326,8 +326,8 @@ impl Transaction<'_> {
 async fn fetch<R: ClientRead, W: ClientWrite>(
     context: &WorkerContext,
     routed: &mut Routed,
-    body: RequestBody<'_, R>,
-    reply: &mut Reply<'_, W>,
+    body: R,
+    reply: &mut W,
 ) -> Ended {
     if cached::is_keyed(routed) {
         return Box::pin(cached::run_with_content(context, routed, body, reply)).await;
@@ -339,7 +339,7 @@ async fn fetch<R: ClientRead, W: ClientWrite>(
 }
 
 /// A transaction that takes longer than it may is cut off, whatever was sent.
-fn overdue<W: ClientWrite>(reply: &Reply<'_, W>, active: Duration) -> Ended {
+fn overdue<W: ClientWrite>(reply: &W, active: Duration) -> Ended {
     let sent = reply.sent();
     let mut ended = if reply.is_switched() {
         Ended::new(Outcome::Tunnel, StatusCode::SWITCHING_PROTOCOLS.as_u16())
@@ -357,7 +357,7 @@ fn overdue<W: ClientWrite>(reply: &Reply<'_, W>, active: Duration) -> Ended {
 const ALLOW: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, CONNECT, PURGE, PUSH";
 
 /// RFC 9110 9.3.8: the request as received, less what a script must not learn.
-async fn echo<W: ClientWrite>(head: &RequestHead, reply: &mut Reply<'_, W>) -> Ended {
+async fn echo<W: ClientWrite>(head: &RequestHead, reply: &mut W) -> Ended {
     let secret = [COOKIE, AUTHORIZATION, PROXY_AUTHORIZATION];
     let url = head.url().map_or("*", |url| url.path_and_query());
     let mut text = format!("{} {url} {:?}\r\n", head.method, head.version).into_bytes();

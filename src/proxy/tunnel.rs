@@ -2,8 +2,8 @@
 //! (RFC 9110 9.3.6) or an origin's 101 (7.8).
 
 use super::answer::{self, Answer};
+use super::client::{ClientRead, ClientWrite};
 use super::context::WorkerContext;
-use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
 use super::origin::{OriginError, Place, Switched, Upstream};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::relay::{self, Framed};
@@ -28,8 +28,8 @@ pub(super) async fn run<R: ClientRead, W: ClientWrite>(
     context: &WorkerContext,
     snapshot: &Snapshot,
     upstream: &Upstream,
-    body: RequestBody<'_, R>,
-    reply: &mut Reply<'_, W>,
+    body: R,
+    reply: &mut W,
 ) -> Ended {
     match connect(context, upstream).await {
         Ok(origin) => {
@@ -59,7 +59,7 @@ pub(super) async fn switched<R: ClientRead, W: ClientWrite>(
     routed: &Routed,
     framed: &Framed,
     switched: Switched,
-    (body, reply): (RequestBody<'_, R>, &mut Reply<'_, W>),
+    (body, reply): (R, &mut W),
 ) -> Ended {
     reply.begin(framed.status);
     reply.fields(&framed.fields);
@@ -107,8 +107,8 @@ struct Origin {
 /// caller's to tell.
 async fn carry<R: ClientRead, W: ClientWrite>(
     origin: Origin,
-    body: RequestBody<'_, R>,
-    reply: &mut Reply<'_, W>,
+    body: R,
+    reply: &mut W,
     idle: Duration,
 ) -> Ended {
     let mut ended = Ended::new(Outcome::Tunnel, 0);
@@ -147,7 +147,7 @@ async fn idleness(moved: &Cell<Instant>, idle: Duration) {
 
 /// Client to origin, to the client's end; false if it broke off.
 async fn upward<R: ClientRead>(
-    mut body: RequestBody<'_, R>,
+    mut body: R,
     mut origin: OwnedWriteHalf,
     moved: &Cell<Instant>,
 ) -> bool {
@@ -169,7 +169,7 @@ async fn upward<R: ClientRead>(
 /// Origin to client, to the origin's end; false if it broke off.
 async fn downward<W: ClientWrite>(
     (first, mut origin): (Bytes, OwnedReadHalf),
-    reply: &mut Reply<'_, W>,
+    reply: &mut W,
     moved: &Cell<Instant>,
 ) -> bool {
     if reply.chunk(first).await.is_err() {

@@ -6,7 +6,7 @@
 //! device is `H`, one in RAM `R`.
 
 use super::cache_status::{CacheStatus, Forwarded};
-use super::h1::RequestHead;
+use super::client::RequestHead;
 use super::outcome::Outcome;
 use super::routed::Routed;
 use crate::http::cache_control::RequestDirectives;

@@ -10,10 +10,10 @@ use crate::http::conditional::Precondition;
 use crate::http::reuse::OriginFailure;
 use crate::http::storable::NotStorable;
 use crate::proxy::cache_status::{CacheStatus, Forwarded};
+use crate::proxy::client::ClientWrite;
 use crate::proxy::decide;
 use crate::proxy::fetch::{self, Passing};
 use crate::proxy::fill::{Claim, Failure, FillReader, FillWriter, HeadEvent};
-use crate::proxy::h1::{ClientWrite, Reply};
 use crate::proxy::origin::{OriginBody, OriginResponse};
 use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::{self, Account, Framed};
@@ -74,7 +74,7 @@ impl Cached<'_> {
         &mut self,
         found: Found,
         plan: Plan,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let key = found.key(self.routed);
         if let Some(passing) = self.passes(&found, &plan) {
@@ -98,7 +98,7 @@ impl Cached<'_> {
         &mut self,
         key: &CacheKey,
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let now = self.ctx.shared.clock.mono();
         match self.ctx.shared.fills.claim(key, now) {
@@ -179,7 +179,7 @@ impl Cached<'_> {
         &mut self,
         asking: Asking,
         conditions: Conditions,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let writer = FillWriter::unshared(&self.ctx.shared.fills, &asking.job.key);
         self.write(writer, asking, conditions, reply).await
@@ -190,7 +190,7 @@ impl Cached<'_> {
         writer: FillWriter<FillHead>,
         asking: Asking,
         conditions: Conditions,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let own = writer.reader();
         let (job, stale) = (Rc::clone(&asking.job), asking.stale().cloned());
@@ -234,7 +234,7 @@ impl Cached<'_> {
         reader: FillReader<FillHead>,
         filling: Filling,
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let outcome = asking.replaced();
         let status = CacheStatus {
@@ -253,7 +253,7 @@ impl Cached<'_> {
         (reader, head, own): (FillReader<FillHead>, Arc<FillHead>, HeaderMap),
         (outcome, route, status): (Outcome, Route, CacheStatus),
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let means = (Arc::clone(self.cache), Arc::clone(&self.ctx.cells));
         let following = Following::new(reader, Arc::clone(&head), means);
@@ -284,7 +284,7 @@ impl Cached<'_> {
         head: &crate::http::stored::StoredHead,
         own: HeaderMap,
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let status = CacheStatus {
             forwarded_status: Some(304),
@@ -308,7 +308,7 @@ impl Cached<'_> {
         &self,
         served: Result<Ended, SourceError>,
         stale: &Stale,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         match served {
             Ok(ended) => Step::Ended(ended),
@@ -327,7 +327,7 @@ impl Cached<'_> {
         &self,
         failure: Failure,
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let account = Account::new(failure.outcome, relay::route(self.routed));
         let may = pump::is_origin_failure(&failure);
@@ -372,7 +372,7 @@ impl Cached<'_> {
         &mut self,
         mut reader: FillReader<FillHead>,
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let Some(event) = self.head_in_time(&mut reader).await else {
             return Step::Pass(asking.plan.passing());
@@ -407,7 +407,7 @@ impl Cached<'_> {
         &mut self,
         (reader, head): (FillReader<FillHead>, Arc<FillHead>),
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let status = CacheStatus {
             collapsed: true,
@@ -425,7 +425,7 @@ impl Cached<'_> {
         mut response: OriginResponse,
         (outcome, conditions): (Outcome, Conditions),
         asking: &Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Ended {
         let account = Account::new(outcome, relay::route(self.routed));
         let precondition = match conditions {

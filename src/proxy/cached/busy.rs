@@ -7,9 +7,9 @@ use super::{Cached, Copy, Step};
 use crate::http::reuse;
 use crate::proxy::answer::Answer;
 use crate::proxy::cache_status::CacheStatus;
+use crate::proxy::client::ClientWrite;
 use crate::proxy::decide::{self, Meanwhile, WhenBusy};
 use crate::proxy::fill::{FillReader, HeadEvent};
-use crate::proxy::h1::{ClientWrite, Reply};
 use crate::proxy::outcome::{Outcome, Route};
 use crate::proxy::relay::Account;
 use crate::proxy::settings::count;
@@ -22,7 +22,7 @@ impl Cached<'_> {
         &mut self,
         reader: FillReader<FillHead>,
         asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let action = self
             .routed
@@ -75,11 +75,7 @@ impl Cached<'_> {
         Meanwhile::Unfit
     }
 
-    async fn serve_meanwhile<W: ClientWrite>(
-        &self,
-        asking: Asking,
-        reply: &mut Reply<'_, W>,
-    ) -> Step {
+    async fn serve_meanwhile<W: ClientWrite>(&self, asking: Asking, reply: &mut W) -> Step {
         let Some((stale, body)) = asking.held else {
             return Step::Again;
         };

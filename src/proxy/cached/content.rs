@@ -5,9 +5,9 @@
 use crate::cache::CacheKey;
 use crate::http::framing::BodyFraming;
 use crate::metrics::Metric;
+use crate::proxy::client::{BodyError, ClientRead, ClientWrite};
 use crate::proxy::context::WorkerContext;
 use crate::proxy::fetch::broken;
-use crate::proxy::h1::{BodyError, ClientRead, ClientWrite, Reply, RequestBody};
 use crate::proxy::origin::{BrokenBody, OriginError};
 use crate::proxy::outcome::{Ended, Outcome, Route};
 use crate::proxy::relay::Account;
@@ -35,8 +35,8 @@ pub(in crate::proxy) fn is_keyed(routed: &Routed) -> bool {
 pub(in crate::proxy) async fn run<R: ClientRead, W: ClientWrite>(
     ctx: &WorkerContext,
     routed: &mut Routed,
-    mut body: RequestBody<'_, R>,
-    reply: &mut Reply<'_, W>,
+    mut body: R,
+    reply: &mut W,
 ) -> Ended {
     let account = Account::new(Outcome::MissMethod, Route::None);
     if let Err(error) = body.invite(reply).await {
@@ -53,7 +53,7 @@ pub(in crate::proxy) async fn run<R: ClientRead, W: ClientWrite>(
     super::run(ctx, routed, body, reply).await
 }
 
-async fn whole<R: ClientRead>(body: &mut RequestBody<'_, R>) -> Result<Bytes, BodyError> {
+async fn whole<R: ClientRead>(body: &mut R) -> Result<Bytes, BodyError> {
     let mut content = Vec::new();
     while let Some(part) = body.next().await? {
         content.extend_from_slice(&part);

@@ -22,10 +22,10 @@ pub use storing::Storing;
 
 use super::answer::Answer;
 use super::cache_status::{CacheStatus, Forwarded};
+use super::client::{ClientRead, ClientWrite};
 use super::context::WorkerContext;
 use super::decide::{self, Decision};
 use super::fetch::{self, Passing};
-use super::h1::{ClientRead, ClientWrite, Reply, RequestBody};
 use super::outcome::{Ended, Outcome, Route};
 use super::parts::{PartsBody, lacks};
 use super::relay::Account;
@@ -62,8 +62,8 @@ const ROUNDS: usize = 8;
 pub async fn run<R: ClientRead, W: ClientWrite>(
     ctx: &WorkerContext,
     routed: &Routed,
-    mut body: RequestBody<'_, R>,
-    reply: &mut Reply<'_, W>,
+    mut body: R,
+    reply: &mut W,
 ) -> Ended {
     let cache = match (&ctx.shared.cache, bypass(routed)) {
         (Some(cache), None) => cache,
@@ -184,7 +184,7 @@ struct Cached<'a> {
 }
 
 impl Cached<'_> {
-    async fn run<W: ClientWrite>(&mut self, reply: &mut Reply<'_, W>) -> Step {
+    async fn run<W: ClientWrite>(&mut self, reply: &mut W) -> Step {
         if self.routed.mode == Mode::Forward
             && let Err(error) = Box::pin(self.ctx.origins.judge(&self.routed.upstream)).await
         {
@@ -216,7 +216,7 @@ impl Cached<'_> {
         found
     }
 
-    async fn step<W: ClientWrite>(&mut self, found: Found, reply: &mut Reply<'_, W>) -> Step {
+    async fn step<W: ClientWrite>(&mut self, found: Found, reply: &mut W) -> Step {
         match self.decide(&found) {
             Decision::Serve(outcome) => self.serve(found, outcome, reply).await,
             Decision::ServeAndAsk(outcome) => {
@@ -234,7 +234,7 @@ impl Cached<'_> {
         }
     }
 
-    fn only_if_cached<W: ClientWrite>(&self, reply: &Reply<'_, W>) -> Step {
+    fn only_if_cached<W: ClientWrite>(&self, reply: &W) -> Step {
         let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
         let answer = Answer::OnlyIfCached;
         let detail = "nothing stored may answer, and the request says only-if-cached";
@@ -242,7 +242,7 @@ impl Cached<'_> {
     }
 
     /// What the cache lacks of an object, the origin did not give.
-    fn not_had<W: ClientWrite>(&self, error: &SourceError, reply: &Reply<'_, W>) -> Ended {
+    fn not_had<W: ClientWrite>(&self, error: &SourceError, reply: &W) -> Ended {
         let account = Account::new(error.outcome, super::relay::route(self.routed));
         account.failed(reply, error.outcome, error.answer, &error.detail)
     }
@@ -298,7 +298,7 @@ impl Cached<'_> {
         &mut self,
         found: Found,
         outcome: Outcome,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let Found { held, marker } = found;
         let Ok(held) = held else {
@@ -340,7 +340,7 @@ impl Cached<'_> {
         &self,
         copy: Copy<'_>,
         (outcome, status): (Outcome, CacheStatus),
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Result<Ended, SourceError> {
         let length = Some(copy.body.remaining());
         let named = copy.body.copy();
@@ -363,7 +363,7 @@ impl Cached<'_> {
         served
     }
 
-    fn server<'b, 'c, W>(&'b self, reply: &'b mut Reply<'c, W>) -> Server<'b, 'c, W> {
+    fn server<'b, W>(&'b self, reply: &'b mut W) -> Server<'b, W> {
         Server {
             ctx: self.ctx,
             routed: self.routed,

@@ -12,8 +12,8 @@ use crate::http::range;
 use crate::http::stored::StoredHead;
 use crate::metrics::Metric;
 use crate::proxy::cache_status::CacheStatus;
+use crate::proxy::client::ClientWrite;
 use crate::proxy::fill::FillWriter;
-use crate::proxy::h1::{ClientWrite, Reply};
 use crate::proxy::origin::OriginResponse;
 use crate::proxy::parts;
 use crate::proxy::relay::{self, Account};
@@ -51,7 +51,7 @@ impl Cached<'_> {
         &self,
         part: Part,
         plan: Plan,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         let status = CacheStatus {
             stored: true,

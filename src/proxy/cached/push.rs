@@ -13,8 +13,8 @@ use crate::http::storable::{Exchange, NotStorable, Times, storable};
 use crate::http::stored::{Received, StoredHead};
 use crate::proxy::answer::Answer;
 use crate::proxy::cache_status::Forwarded;
+use crate::proxy::client::{BodyError, ClientRead};
 use crate::proxy::context::WorkerContext;
-use crate::proxy::h1::{BodyError, ClientRead, RequestBody};
 use crate::proxy::origin::OriginError;
 use crate::proxy::outcome::Outcome;
 use crate::proxy::routed::{Mode, Routed};
@@ -92,7 +92,7 @@ impl PushError {
 pub(in crate::proxy) async fn push<R: ClientRead>(
     ctx: &WorkerContext,
     routed: &Routed,
-    body: &mut RequestBody<'_, R>,
+    body: &mut R,
 ) -> Result<bool, PushError> {
     let cache = ctx.shared.cache.as_ref().ok_or(PushError::Off)?;
     if routed.mode == Mode::Forward {
@@ -125,10 +125,7 @@ fn job(ctx: &WorkerContext, routed: &Routed, cache: &Arc<Cache>) -> Job {
 }
 
 /// The head of the enclosed response, and what has come of its body.
-async fn enclosed<R: ClientRead>(
-    job: &Job,
-    body: &mut RequestBody<'_, R>,
-) -> Result<(Enclosed, Bytes), PushError> {
+async fn enclosed<R: ClientRead>(job: &Job, body: &mut R) -> Result<(Enclosed, Bytes), PushError> {
     let bytes = job.snapshot.records.http_response_header_max_size;
     let limits = HeadLimits {
         bytes: usize::try_from(bytes).unwrap_or(usize::MAX),

@@ -7,7 +7,7 @@ use super::lookup::is_acceptable;
 use super::{Cached, Step};
 use crate::cache::CacheKey;
 use crate::http::reuse;
-use crate::proxy::h1::{ClientWrite, Reply};
+use crate::proxy::client::ClientWrite;
 use crate::proxy::marker;
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ impl Cached<'_> {
         &mut self,
         head: &FillHead,
         mut asking: Asking,
-        reply: &mut Reply<'_, W>,
+        reply: &mut W,
     ) -> Step {
         match self.other_alternate(head, &mut asking) {
             Some(key) => self.take_part(&key, asking, reply).await,

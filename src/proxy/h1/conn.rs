@@ -1,12 +1,12 @@
 //! A client connection: one request after another, one response each.
 
 use super::body::RequestBody;
-use super::error::RequestError;
-use super::head::{self, RequestHead};
+use super::head;
 use super::options::ConnOptions;
 use super::read::{ReadSide, Rest};
 use super::reply::Reply;
 use super::write::{Asker, Phase, WriteSide};
+use crate::proxy::client::{self, RequestError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -17,17 +17,8 @@ const LINGER: Duration = Duration::from_secs(2);
 /// reset (RFC 9112 9.6).
 const LINGER_BYTES_MAX: u64 = 1 << 20;
 
-/// One request, and the two ways to go on with it. Body and reply are apart, so
-/// that a response can be sent while the request still comes in.
-#[derive(Debug)]
-pub struct Exchange<'c, R, W> {
-    /// The head.
-    pub head: RequestHead,
-    /// The body, unread.
-    pub body: RequestBody<'c, R>,
-    /// The response to be written.
-    pub reply: Reply<'c, W>,
-}
+/// One request over a socket's two halves.
+pub type Exchange<'c, R, W> = client::Exchange<RequestBody<'c, R>, Reply<'c, W>>;
 
 /// A client connection over a socket's two halves.
 ///

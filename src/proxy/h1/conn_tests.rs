@@ -1,6 +1,7 @@
 //! Whole exchanges over a scripted socket, cut at every byte where it matters.
 
 use super::*;
+use crate::proxy::client::{BodyLength, ClientRead, ClientWrite};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex};
@@ -253,7 +254,7 @@ async fn a_reply_left_unwhole_forbids_a_clean_close() {
     assert!(conn.ready().await);
     let mut exchange = conn.request().await.unwrap();
     exchange.reply.begin(StatusCode::OK);
-    let length = crate::proxy::h1::BodyLength::Unknown;
+    let length = BodyLength::Unknown;
     exchange.reply.start(b"", length).await.unwrap();
     assert!(!conn.ready().await);
     assert!(!conn.close().await);

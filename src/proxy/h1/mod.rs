@@ -6,7 +6,6 @@
 
 mod body;
 mod conn;
-mod error;
 mod head;
 mod options;
 mod read;
@@ -17,20 +16,5 @@ mod write;
 
 pub use body::RequestBody;
 pub use conn::{ClientConn, Exchange};
-pub use error::{BodyError, ReplyError, RequestError};
-pub use head::RequestHead;
 pub use options::ConnOptions;
-pub use reply::{BodyLength, Reply};
-pub use write::Sent;
-
-use tokio::io::{AsyncRead, AsyncWrite};
-
-/// The half of a socket that a client is read from.
-pub trait ClientRead: AsyncRead + Unpin {}
-
-impl<R: AsyncRead + Unpin> ClientRead for R {}
-
-/// The half of a socket that a client is written to.
-pub trait ClientWrite: AsyncWrite + Unpin {}
-
-impl<W: AsyncWrite + Unpin> ClientWrite for W {}
+pub use reply::Reply;

@@ -1,11 +1,11 @@
 //! The read half of a client connection: a buffer that is filled only when
 //! what is asked for isn't there yet.
 
-use super::error::{BodyError, RequestError};
 use super::options::ConnOptions;
 use crate::http::chunked::{ChunkDecoder, ChunkLimits, Decoded};
 use crate::http::framing::BodyFraming;
 use crate::http::head::HeadScanner;
+use crate::proxy::client::{BodyError, RequestError};
 use crate::proxy::patience::Patience;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;

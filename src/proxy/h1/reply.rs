@@ -1,89 +1,42 @@
 //! Writing the response to one request.
 
-use super::error::ReplyError;
-use super::write::{Asker, Coding, Phase, Sent, WriteSide};
+use super::write::{Asker, Coding, Phase, WriteSide};
 use crate::http::chunked::is_trailer_field;
 use crate::http::wire;
+use crate::proxy::client::{BodyLength, ClientWrite, ReplyError, Sent, forbids_content};
 use bytes::{BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use std::fmt::Write;
+use std::fmt::{Arguments, Write};
 use tokio::io::AsyncWrite;
 
-/// What is known of a body's length before it is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyLength {
-    /// This many bytes.
-    Known(u64),
-    /// To be seen: chunked to a 1.1 client, ended by close to a 1.0 one.
-    Unknown,
-}
-
-/// The response to one request.
-///
-/// ```text
-/// interim* → begin → field* → send                       (whole at once)
-///                           → start → chunk* → finish    (streamed)
-/// ```
+/// The response to one request of an HTTP/1 connection.
 ///
 /// The codec alone writes `Content-Length`, `Transfer-Encoding`, `Connection`
-/// and `Proxy-Connection`; the caller's fields must hold none of them. A reply
-/// dropped before it is whole aborts the connection: no client can take a part
-/// for the whole.
+/// and `Proxy-Connection`. A reply dropped before it is whole aborts the
+/// connection.
 #[derive(Debug)]
 pub struct Reply<'c, W> {
     out: &'c mut WriteSide<W>,
 }
 
-impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
-    pub(super) fn new(out: &'c mut WriteSide<W>) -> Self {
-        Self { out }
-    }
-
-    /// Whether content is sent at all: not to HEAD (RFC 9110 9.3.2).
-    #[must_use]
-    pub fn is_head(&self) -> bool {
+impl<W: AsyncWrite + Unpin> ClientWrite for Reply<'_, W> {
+    fn is_head(&self) -> bool {
         self.out.asker.is_head
     }
 
-    /// Whether the client speaks HTTP/1.1, and so takes interim responses.
-    #[must_use]
-    pub fn is_http11(&self) -> bool {
-        self.out.asker.minor >= 1
-    }
-
-    /// Whether the final head has left: too late for another answer.
-    #[must_use]
-    pub fn is_started(&self) -> bool {
+    fn is_started(&self) -> bool {
         self.out.phase != Phase::Waiting
     }
 
-    /// Whether the response is whole.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.out.phase == Phase::Whole
-    }
-
-    /// Bytes written so far.
-    #[must_use]
-    pub fn sent(&self) -> Sent {
+    fn sent(&self) -> Sent {
         self.out.sent
     }
 
-    /// Makes this the last response of the connection.
-    pub fn close_after(&mut self) {
+    fn close_after(&mut self) {
         self.out.asker.keep_alive = false;
     }
 
-    /// Sends an interim response (1xx, RFC 9110 15.2), except to a 1.0 client,
-    /// for whom there are none.
-    ///
-    /// # Errors
-    /// [`ReplyError`] if the client is gone or stalls.
-    pub async fn interim(
-        &mut self,
-        status: StatusCode,
-        fields: &HeaderMap,
-    ) -> Result<(), ReplyError> {
+    async fn interim(&mut self, status: StatusCode, fields: &HeaderMap) -> Result<(), ReplyError> {
         if !self.is_http11() || self.is_started() {
             return Ok(());
         }
@@ -97,15 +50,14 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         Ok(())
     }
 
-    pub(super) async fn send_continue(&mut self, keep_alive: bool) -> Result<(), ReplyError> {
+    async fn send_continue(&mut self, keep_alive: bool) -> Result<(), ReplyError> {
         if !self.is_started() {
             self.out.asker.keep_alive = keep_alive;
         }
         self.interim(StatusCode::CONTINUE, &HeaderMap::new()).await
     }
 
-    /// Begins the final head: the status line; fields follow by [`Self::field`].
-    pub fn begin(&mut self, status: StatusCode) {
+    fn begin(&mut self, status: StatusCode) {
         self.out.status = status;
         let version = if self.is_http11() {
             "HTTP/1.1 "
@@ -119,8 +71,7 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         }
     }
 
-    /// Adds a field line to the head.
-    pub fn field(&mut self, name: &str, value: &[u8]) {
+    fn field(&mut self, name: &str, value: &[u8]) {
         let out = &mut self.out.scratch;
         out.put_slice(name.as_bytes());
         out.put_slice(b": ");
@@ -128,32 +79,18 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         out.put_slice(b"\r\n");
     }
 
-    /// Adds a field line whose value is formatted into the scratch buffer.
-    pub fn field_fmt(&mut self, name: &str, value: std::fmt::Arguments<'_>) {
+    fn field_fmt(&mut self, name: &str, value: Arguments<'_>) {
         self.put(name.as_bytes());
         self.put(b": ");
         self.put_fmt(value);
         self.put(b"\r\n");
     }
 
-    /// Adds a field line, its name in the customary capitals.
-    pub fn header(&mut self, name: &HeaderName, value: &HeaderValue) {
+    fn header(&mut self, name: &HeaderName, value: &HeaderValue) {
         wire::put_field(&mut self.out.scratch, name, value.as_bytes());
     }
 
-    /// Adds every line of `map`.
-    pub fn fields(&mut self, map: &HeaderMap) {
-        for (name, value) in map {
-            self.header(name, value);
-        }
-    }
-
-    /// Sends the head begun, the `stored` field lines (each ends in CRLF) and
-    /// the whole `body`, by one vectored write if the socket takes it.
-    ///
-    /// # Errors
-    /// [`ReplyError`] if the client is gone or stalls.
-    pub async fn send(&mut self, stored: &[u8], body: &[Bytes]) -> Result<(), ReplyError> {
+    async fn send(&mut self, stored: &[u8], body: &[Bytes]) -> Result<(), ReplyError> {
         let length = body.iter().map(|chunk| count(chunk.len())).sum();
         let coding = self.close_head(BodyLength::Known(length));
         let body = if coding == Coding::Bodiless {
@@ -166,48 +103,30 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         Ok(())
     }
 
-    /// Sends the head begun and the `stored` field lines; [`Self::chunk`] and
-    /// [`Self::finish`] send the body.
-    ///
-    /// # Errors
-    /// [`ReplyError`] if the client is gone or stalls.
-    pub async fn start(&mut self, stored: &[u8], length: BodyLength) -> Result<(), ReplyError> {
+    async fn start(&mut self, stored: &[u8], length: BodyLength) -> Result<(), ReplyError> {
         let coding = self.close_head(length);
         self.send_head(stored, &[]).await?;
         self.out.phase = Phase::Streaming(coding);
         Ok(())
     }
 
-    /// Whether the connection is no HTTP any more: its head was a 101.
-    #[must_use]
-    pub fn is_switched(&self) -> bool {
+    fn is_switched(&self) -> bool {
         self.is_started() && self.out.status == StatusCode::SWITCHING_PROTOCOLS
     }
 
-    /// Sends the head begun as the start of a tunnel (a 2xx to CONNECT or a
-    /// 101): no length, no coding; every [`Self::chunk`] goes out as it is.
-    ///
-    /// # Errors
-    /// [`ReplyError`] if the client is gone or stalls.
-    pub async fn start_tunnel(&mut self) -> Result<(), ReplyError> {
+    async fn start_tunnel(&mut self) -> Result<(), ReplyError> {
         self.out.asker.keep_alive = false;
         self.send_head(b"", &[]).await?;
         self.out.phase = Phase::Streaming(Coding::UntilClose);
         Ok(())
     }
 
-    /// Tells the client that the other end of the tunnel sends no more.
-    pub async fn end_tunnel(&mut self) {
+    async fn end_tunnel(&mut self) {
         self.out.shutdown().await;
         self.out.phase = Phase::Whole;
     }
 
-    /// Sends more of the body; nothing where the response has no content.
-    ///
-    /// # Errors
-    /// [`ReplyError::Length`] if the body grows past what was announced; the
-    /// others if the client is gone or stalls.
-    pub async fn chunk(&mut self, data: Bytes) -> Result<(), ReplyError> {
+    async fn chunk(&mut self, data: Bytes) -> Result<(), ReplyError> {
         let Phase::Streaming(coding) = self.out.phase else {
             return Ok(());
         };
@@ -222,13 +141,7 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         }
     }
 
-    /// Ends the body. Trailers go to a client that asked for them and gets
-    /// chunks; to others they are dropped (RFC 9110 6.5.1).
-    ///
-    /// # Errors
-    /// [`ReplyError::Length`] if less was sent than announced; the others if
-    /// the client is gone or stalls.
-    pub async fn finish(&mut self, trailers: Option<&HeaderMap>) -> Result<(), ReplyError> {
+    async fn finish(&mut self, trailers: Option<&HeaderMap>) -> Result<(), ReplyError> {
         match self.out.phase {
             Phase::Streaming(Coding::Left(left)) if left > 0 => {
                 self.out.phase = Phase::Broken;
@@ -241,6 +154,24 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
             self.out.phase = Phase::Whole;
         }
         Ok(())
+    }
+}
+
+impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
+    pub(super) fn new(out: &'c mut WriteSide<W>) -> Self {
+        Self { out }
+    }
+
+    /// Whether the client speaks HTTP/1.1, and so takes interim responses.
+    #[must_use]
+    pub fn is_http11(&self) -> bool {
+        self.out.asker.minor >= 1
+    }
+
+    /// Whether the response is whole.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.out.phase == Phase::Whole
     }
 
     /// Writes the fields that frame the body and govern the connection.
@@ -316,7 +247,7 @@ impl<'c, W: AsyncWrite + Unpin> Reply<'c, W> {
         self.out.scratch.put_slice(bytes);
     }
 
-    fn put_fmt(&mut self, text: std::fmt::Arguments<'_>) {
+    fn put_fmt(&mut self, text: Arguments<'_>) {
         let written = Text(&mut self.out.scratch).write_fmt(text);
         written.expect("writing to a Vec can't fail");
     }
@@ -343,15 +274,6 @@ fn coding(status: StatusCode, length: BodyLength, asker: Asker) -> Coding {
         BodyLength::Unknown if asker.minor >= 1 => Coding::Chunked,
         BodyLength::Unknown => Coding::UntilClose,
     }
-}
-
-/// RFC 9110 6.4.1. Nor do these carry a Content-Length: 1xx and 204 must not
-/// (8.6), and in a 304 it would be the length of the 200, which the empty body
-/// at hand doesn't tell.
-fn forbids_content(status: StatusCode) -> bool {
-    status.is_informational()
-        || status == StatusCode::NO_CONTENT
-        || status == StatusCode::NOT_MODIFIED
 }
 
 /// The line that tells whether the connection goes on. 1.1 goes on unless told

@@ -1,6 +1,6 @@
 //! The write half of a client connection: bytes out, in as few calls as can be.
 
-use super::error::ReplyError;
+use crate::proxy::client::{ReplyError, Sent};
 use crate::proxy::patience::Patience;
 use bytes::Bytes;
 use http::StatusCode;
@@ -63,15 +63,6 @@ pub(super) enum Phase {
     Whole,
     /// A write failed: nothing more can be said.
     Broken,
-}
-
-/// Bytes written for one response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Heads (interim ones too), chunk framing and trailers.
-    pub head: u64,
-    /// Content.
-    pub body: u64,
 }
 
 /// The write half, with the scratch buffer that every head is built in.

@@ -1,4 +1,4 @@
-//! What can go wrong on a client connection, and the status that answers it.
+//! What can go wrong with a client, and the status that answers it.
 
 use crate::http::chunked::ChunkError;
 use crate::http::framing::FramingError;
