@@ -79,6 +79,16 @@ pub struct Authority {
     pub port: u16,
 }
 
+impl Authority {
+    /// Reads `host` or `host:port`; without a port, it is the scheme's.
+    ///
+    /// # Errors
+    /// [`TargetError::UserInfo`], [`TargetError::Host`] or [`TargetError::Port`].
+    pub fn parse(text: &str, scheme: Scheme) -> Result<Self, TargetError> {
+        parse_authority(text, scheme)
+    }
+}
+
 /// A request-target by its form (RFC 9112 3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {

@@ -118,6 +118,12 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue
     first.filter(|_| lines.next().is_none())
 }
 
+/// The value of Sec-WebSocket-Key for these bytes (RFC 6455 4.1).
+#[must_use]
+pub fn websocket_key(bytes: [u8; 16]) -> String {
+    BASE64_STANDARD.encode(bytes)
+}
+
 fn is_allowed(protocol: &[u8], allowed: &str) -> bool {
     let is = |known: &str| name(protocol).eq_ignore_ascii_case(known.as_bytes());
     let mut names = allowed.split([' ', '\t', ',']);
@@ -283,5 +289,10 @@ mod tests {
         let mut twice = request;
         twice.append(SEC_WEBSOCKET_KEY, HeaderValue::from_static(KEY));
         assert!(!taken_by(&twice, "websocket", &[PROOF]));
+    }
+
+    #[test]
+    fn a_key_is_sixteen_bytes_in_base64_rfc_6455_4_1() {
+        assert_eq!(websocket_key(*b"the sample nonce"), KEY);
     }
 }

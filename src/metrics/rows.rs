@@ -400,6 +400,44 @@ metrics! {
     ClientResponseBodyBytes = "proxy.process.http.user_agent_response_document_total_size", Counter;
     /// Bytes of response heads sent to clients.
     ClientResponseHeadBytes = "proxy.process.http.user_agent_response_header_total_size", Counter;
+    /// HTTP/2 connections that were closed because of an error or of abuse: GOAWAY frames with an error code.
+    Http2ConnectionErrors = "proxy.process.http2.connection_errors", Counter;
+    /// HTTP/2 connections that are open.
+    Http2CurrentConnections = "proxy.process.http2.current_client_connections", Gauge;
+    /// HTTP/2 requests that are being carried out.
+    Http2CurrentStreams = "proxy.process.http2.current_client_streams", Gauge;
+    /// HTTP/2 connections closed because their WINDOW_UPDATE frames add next to nothing.
+    Http2InsufficientWindowUpdate = "proxy.process.http2.insufficient_avg_window_update", Counter;
+    /// HTTP/2 streams refused because the client had as many open as it may.
+    Http2StreamsRefused = "proxy.process.http2.max_concurrent_streams_exceeded_in", Counter;
+    /// HTTP/2 connections closed for too many CONTINUATION frames.
+    Http2ContinuationExceeded = "proxy.process.http2.max_continuation_frames_per_minute_exceeded", Counter;
+    /// HTTP/2 connections closed for too many DATA frames that hold nothing.
+    Http2EmptyExceeded = "proxy.process.http2.max_empty_frames_per_minute_exceeded", Counter;
+    /// HTTP/2 requests answered 431, and connections closed, because of too large fields.
+    Http2HeaderListExceeded = "proxy.process.http2.max_header_list_size_exceeded", Counter;
+    /// HTTP/2 connections closed for too many PING frames.
+    Http2PingExceeded = "proxy.process.http2.max_ping_frames_per_minute_exceeded", Counter;
+    /// HTTP/2 connections closed for too many PRIORITY frames.
+    Http2PriorityExceeded = "proxy.process.http2.max_priority_frames_per_minute_exceeded", Counter;
+    /// HTTP/2 connections closed for too many RST_STREAM frames.
+    Http2RstStreamExceeded = "proxy.process.http2.max_rst_stream_frames_per_minute_exceeded", Counter;
+    /// HTTP/2 connections closed for too many SETTINGS frames.
+    Http2SettingsFramesExceeded = "proxy.process.http2.max_settings_frames_per_minute_exceeded", Counter;
+    /// HTTP/2 connections closed for too many settings.
+    Http2SettingsExceeded = "proxy.process.http2.max_settings_per_minute_exceeded", Counter;
+    /// HTTP/2 connections that ended in order.
+    Http2SessionsEos = "proxy.process.http2.session_die_eos", Counter;
+    /// HTTP/2 connections that ended by an error or for abuse.
+    Http2SessionsError = "proxy.process.http2.session_die_error", Counter;
+    /// HTTP/2 connections that ended because nothing passed for too long.
+    Http2SessionsInactive = "proxy.process.http2.session_die_inactive", Counter;
+    /// HTTP/2 streams that were reset because of an error: RST_STREAM frames sent, but for those that only say that no more is wanted.
+    Http2StreamErrors = "proxy.process.http2.stream_errors", Counter;
+    /// HTTP/2 connections since the start.
+    Http2Connections = "proxy.process.http2.total_client_connections", Counter;
+    /// HTTP/2 requests since the start.
+    Http2Streams = "proxy.process.http2.total_client_streams", Counter;
     /// Access log lines dropped because the log could not keep up.
     LogEntriesFail = "proxy.process.log.event_log_access_fail", Counter;
     /// Access log lines written.

@@ -3,6 +3,7 @@
 use super::client::RequestError;
 use super::context::WorkerContext;
 use super::h1::{ClientConn, ConnOptions};
+use super::h2::{self, Arrived, PREFACE};
 use super::life::Stage;
 use super::listener::Dialect;
 use super::metered::Metered;
@@ -13,17 +14,21 @@ use super::tls;
 use super::transaction;
 use crate::base::scheme::Scheme;
 use crate::metrics::{Cells, Held, Metric};
+use bytes::BytesMut;
 use socket2::SockRef;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// Bits of `net.sock_option_flag_in`.
 const NODELAY: i64 = 1;
 const KEEPALIVE: i64 = 2;
+
+/// Bytes read to see which version a client speaks.
+const FIRST_READ: usize = 1024;
 
 /// Serves a connection to its end. One whose last response is not whole is
 /// reset, so that nobody takes the part for the whole.
@@ -37,20 +42,73 @@ pub(super) async fn serve(
     if dialect.tls {
         Box::pin(serve_tls(&context, stream, (peer, snapshot))).await;
     } else {
-        serve_plain(&context, stream, (peer, snapshot)).await;
+        serve_plain(context, stream, (peer, snapshot)).await;
     }
 }
 
+/// Serves the version that a client's first bytes are of, where a record lets
+/// them tell.
 async fn serve_plain(
-    context: &WorkerContext,
+    context: Rc<WorkerContext>,
     stream: TcpStream,
     (peer, snapshot): (Peer, Arc<Snapshot>),
+) {
+    let (conn, options) = (snapshot.conn, snapshot.h2);
+    drop(snapshot);
+    if !options.prior_knowledge {
+        return serve_h1(&context, (stream, BytesMut::new()), (peer, conn)).await;
+    }
+    let mut io = Metered::new(stream, &context.cells);
+    let begun = first_bytes(&mut io, options.first_byte).await;
+    if !begun.starts_with(PREFACE) {
+        return serve_h1(&context, (io.into_inner(), begun), (peer, conn)).await;
+    }
+    let arrived = Arrived {
+        io,
+        begun: begun.freeze(),
+        peer,
+        conn,
+        options,
+    };
+    Box::pin(serve_h2(context, arrived)).await;
+}
+
+/// Reads until it is known whether the client speaks HTTP/2, `limit` at most.
+async fn first_bytes(io: &mut Metered<TcpStream>, limit: Duration) -> BytesMut {
+    let mut begun = BytesMut::with_capacity(FIRST_READ);
+    let reading = async {
+        while begun.len() < PREFACE.len() && PREFACE.starts_with(&begun) {
+            if io.read_buf(&mut begun).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+    };
+    // A client that says nothing speaks HTTP/1, and waits there.
+    drop(tokio::time::timeout(limit, reading).await);
+    begun
+}
+
+/// A stream of HTTP/2 says where it ends: what is cut off needs no reset.
+async fn serve_h2<T: AsyncRead + AsyncWrite + Unpin>(
+    context: Rc<WorkerContext>,
+    arrived: Arrived<T>,
+) {
+    let mut life = context.shared.life.clone();
+    tokio::select! {
+        () = h2::serve(context, arrived) => {}
+        () = life.reaches(Stage::Stopped) => {}
+    }
+}
+
+async fn serve_h1(
+    context: &WorkerContext,
+    (stream, begun): (TcpStream, BytesMut),
+    (peer, options): (Peer, ConnOptions),
 ) {
     let (read, write) = stream.into_split();
     let read = Metered::new(read, &context.cells);
     let write = Metered::new(write, &context.cells);
-    let conn = ClientConn::new(read, write, snapshot.conn);
-    drop(snapshot);
+    let conn = ClientConn::new(read, write, options).begun(begun);
     let Some((read, write)) = converse(context, &peer, conn).await else {
         return;
     };

@@ -14,6 +14,7 @@ pub mod fill;
 mod forward;
 pub mod generator;
 pub mod h1;
+pub mod h2;
 pub mod key;
 pub mod life;
 pub mod listener;

@@ -1,6 +1,7 @@
 //! Records as the options of the parts: the one place where their names meet.
 
 use super::h1::ConnOptions;
+use super::h2::{FrameLimits, H2Options};
 use crate::config::records::Records;
 use crate::http::early::EarlyRefresh;
 use crate::http::head::HeadLimits;
@@ -32,6 +33,41 @@ pub fn conn_options(records: &Records) -> ConnOptions {
         half_open: records.http_allow_half_open != 0,
         ..ConnOptions::default()
     }
+}
+
+/// The bounds of an HTTP/2 connection.
+#[must_use]
+pub fn h2_options(records: &Records) -> H2Options {
+    H2Options {
+        prior_knowledge: records.http2_prior_knowledge_in != 0,
+        streams: word(records.http2_max_concurrent_streams_in),
+        window: word(records.http2_initial_window_size_in),
+        frame: word(records.http2_max_frame_size),
+        table: word(records.http2_header_table_size),
+        header_list: word(records.http2_max_header_list_size),
+        first_byte: limit(records.http2_accept_no_activity_timeout),
+        idle: limit(records.http2_no_activity_timeout_in),
+        frames: FrameLimits {
+            settings_frames: rate(records.http2_max_settings_frames_per_minute),
+            settings: rate(records.http2_max_settings_per_minute),
+            ping: rate(records.http2_max_ping_frames_per_minute),
+            priority: rate(records.http2_max_priority_frames_per_minute),
+            rst_stream: rate(records.http2_max_rst_stream_frames_per_minute),
+            continuation: rate(records.http2_max_continuation_frames_per_minute),
+            empty: rate(records.http2_max_empty_frames_per_minute),
+            window_update: records.http2_min_avg_window_update,
+        },
+    }
+}
+
+/// How many a minute; below 0 there is no limit.
+fn rate(value: i64) -> Option<u64> {
+    u64::try_from(value).ok()
+}
+
+/// The table of records has checked that it fits.
+fn word(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// The rules of storing and reuse.

@@ -2,6 +2,7 @@
 
 use super::cache_rules::CacheRules;
 use super::h1::ConnOptions;
+use super::h2::H2Options;
 use super::resolve::{NameSources, ResolverOptions};
 use super::settings;
 use crate::config::connect_ports::ConnectPorts;
@@ -39,6 +40,8 @@ pub struct Snapshot {
     pub cache_rules: CacheRules,
     /// The bounds of a client connection, from the records.
     pub conn: ConnOptions,
+    /// The bounds of an HTTP/2 connection, from the records.
+    pub h2: H2Options,
     /// Ports that CONNECT may reach.
     pub connect_ports: ConnectPorts,
     /// Which URL goes where.
@@ -81,6 +84,7 @@ impl Snapshot {
             policy: Arc::new(settings::cache_policy(&parts.records)),
             cache_rules: parts.cache_rules,
             conn: settings::conn_options(&parts.records),
+            h2: settings::h2_options(&parts.records),
             records: Arc::new(parts.records),
             connect_ports: parts.connect_ports,
             remap: parts.remap,

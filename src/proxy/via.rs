@@ -73,6 +73,7 @@ impl Display for Detail<'_> {
 const fn version(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
         _ => "1.1",
     }
 }

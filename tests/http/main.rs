@@ -15,6 +15,7 @@ mod differential;
 mod fills;
 mod forwarding;
 mod framing;
+mod h2;
 mod invariants;
 mod keys;
 mod limits;

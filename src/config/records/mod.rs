@@ -26,6 +26,8 @@ mod rows_http_cache;
 #[macro_use]
 mod rows_http;
 #[macro_use]
+mod rows_http2;
+#[macro_use]
 mod rows_service;
 mod table;
 

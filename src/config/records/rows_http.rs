@@ -1,4 +1,4 @@
-//! Rows from `http.chunking_enabled` to `http2`: connections, origins, forwarding.
+//! Rows from `http.chunking_enabled` to the end of `http`: connections, origins, forwarding.
 
 /// Adds this file's rows to those before and hands all to the next macro.
 macro_rules! rows_http {
@@ -107,9 +107,5 @@ http_transaction_no_activity_timeout_out: int = 30, "proxy.config.http.transacti
 http_upgrade_protocols: text = "websocket", "proxy.config.http.upgrade_protocols", ANY, Reload, Global, Honoured;
 /// Start: 0 accepts at once, 1 once the cache is ready, 2 fails if no span is usable, 3 fails unless all are.
 http_wait_for_cache: int = 0, "proxy.config.http.wait_for_cache", between(0, 3), Restart, Global, Honoured;
-/// Bytes of HTTP/2 flow control at the start of a stream.
-http2_initial_window_size_in: int = 65_535, "proxy.config.http2.initial_window_size_in", between(0, 2_147_483_647), Reload, Global, Ignored;
-/// HTTP/2 streams a client may have open.
-http2_max_concurrent_streams_in: int = 100, "proxy.config.http2.max_concurrent_streams_in", between(1, 2_147_483_647), Reload, Global, Ignored;
     } };
 }

@@ -140,7 +140,7 @@ macro_rules! records {
     };
 }
 
-rows_cache! { rows_names rows_http_cache rows_http rows_service records ; }
+rows_cache! { rows_names rows_http_cache rows_http rows_http2 rows_service records ; }
 
 /// The record of this name.
 #[must_use]

@@ -25,6 +25,12 @@ pub enum RequestError {
     /// An expectation other than 100-continue: 417 (RFC 9110 10.1.1).
     #[error("expectation not supported")]
     Expectation,
+    /// `:authority` names another server than Host: 400 (RFC 9113 8.3.1).
+    #[error("bad request: :authority \"{0}\" and Host \"{1}\" differ")]
+    Authority(String, String),
+    /// An extended CONNECT to another protocol than WebSocket: 501 (RFC 8441).
+    #[error("bad request: no CONNECT to protocol \"{0}\"")]
+    Protocol(String),
     /// The head did not end in time: 408.
     #[error("request head not whole after {0:?}")]
     Slow(Duration),
@@ -37,13 +43,23 @@ pub enum RequestError {
 }
 
 impl RequestError {
+    /// Whether it is about the size of the fields.
+    #[must_use]
+    pub const fn is_about_size(&self) -> bool {
+        matches!(
+            self,
+            Self::Head(HeadError::TooLong(_) | HeadError::TooManyFields(_))
+        )
+    }
+
     /// The status to answer with, or none when nobody is there to read it.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         Some(match self {
             Self::Head(fault) => status_of(fault.status()),
             Self::Framing(fault) => status_of(fault.request_status()),
-            Self::Target(_) | Self::Token(_) => StatusCode::BAD_REQUEST,
+            Self::Target(_) | Self::Token(_) | Self::Authority(..) => StatusCode::BAD_REQUEST,
+            Self::Protocol(_) => StatusCode::NOT_IMPLEMENTED,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::Slow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Truncated | Self::Io(_) => return None,

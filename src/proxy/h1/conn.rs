@@ -7,6 +7,7 @@ use super::read::{ReadSide, Rest};
 use super::reply::Reply;
 use super::write::{Asker, Phase, WriteSide};
 use crate::proxy::client::{self, RequestError};
+use bytes::BytesMut;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -40,6 +41,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> ClientConn<R, W> {
             write: WriteSide::new(write, options.stall),
             requests: 0,
         }
+    }
+
+    /// The same, of which these bytes have been read already.
+    #[must_use]
+    pub fn begun(mut self, bytes: BytesMut) -> Self {
+        self.read.put_back(bytes);
+        self
     }
 
     /// Requests read so far.

@@ -57,6 +57,11 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
         }
     }
 
+    /// Takes bytes that were read before anything else.
+    pub(super) fn put_back(&mut self, bytes: BytesMut) {
+        self.buffer = bytes;
+    }
+
     /// Takes note of the body that follows the head just read.
     pub(super) fn begin_body(&mut self, framing: BodyFraming) {
         self.trailers = None;

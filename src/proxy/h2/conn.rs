@@ -1,0 +1,228 @@
+//! One HTTP/2 connection, from its preface to its close.
+
+use super::PREFACE;
+use super::body::RequestBody;
+use super::guarded::Guarded;
+use super::head::{self, Ask, Rules};
+use super::options::H2Options;
+use super::reply::Reply;
+use super::stream::Stream;
+use super::watch::Watch;
+use crate::metrics::{Held, Metric};
+use crate::proxy::client::Exchange;
+use crate::proxy::context::WorkerContext;
+use crate::proxy::h1::ConnOptions;
+use crate::proxy::life::Stage;
+use crate::proxy::patience::Patience;
+use crate::proxy::peer::Peer;
+use crate::proxy::transaction;
+use bytes::Bytes;
+use h2::server::{Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use http::Request;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+
+/// Wait for a client to take our last word.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// A connection that is one of HTTP/2.
+#[derive(Debug)]
+pub(in crate::proxy) struct Arrived<T> {
+    /// The socket.
+    pub(in crate::proxy) io: T,
+    /// What was read of it to find that out.
+    pub(in crate::proxy) begun: Bytes,
+    /// Its two ends.
+    pub(in crate::proxy) peer: Peer,
+    /// Its scheme, and bounds on its heads and waits.
+    pub(in crate::proxy) conn: ConnOptions,
+    /// The bounds of HTTP/2.
+    pub(in crate::proxy) options: H2Options,
+}
+
+/// A request, and the way to answer it, as the library gives them.
+type Accepted = (Request<RecvStream>, SendResponse<Bytes>);
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The client is gone, or was let go in order.
+    Closed,
+    /// It broke the protocol, or its socket failed.
+    Failed,
+    /// Nothing passed for too long.
+    Idle,
+    /// It did too much of something.
+    Abuse,
+}
+
+/// Serves a connection to its end, each stream as a task of its own.
+pub(in crate::proxy) async fn serve<T>(context: Rc<WorkerContext>, arrived: Arrived<T>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let cells = &context.cells;
+    cells.add(Metric::Http2Connections, 1);
+    let _open = Held::new(cells, Metric::Http2CurrentConnections);
+    let options = arrived.options;
+    let watch = Rc::new(Watch::new(options.frames, cells, PREFACE.len()));
+    let io = Guarded::new(arrived.io, arrived.begun, &watch);
+    let handshake = options.builder().handshake(io);
+    let Ok(Ok(mut connection)) = timeout(options.first_byte, handshake).await else {
+        return;
+    };
+    let mut streams = Streams {
+        rules: Rc::new(Rules {
+            conn: arrived.conn,
+            header_list: usize::try_from(options.header_list).unwrap_or(usize::MAX),
+        }),
+        peer: arrived.peer,
+        context: Rc::clone(&context),
+        tasks: JoinSet::new(),
+        active: None,
+    };
+    let end = streams.accept(&mut connection, &watch, options.idle).await;
+    farewell(&context, &mut connection, end).await;
+    // What still runs is told by its stream that the client is gone.
+    drop(connection);
+    streams.settle().await;
+}
+
+/// Says why, where the client can still hear it.
+async fn farewell<T>(context: &WorkerContext, connection: &mut Connection<T, Bytes>, end: End)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let (metric, reason) = match end {
+        End::Closed => (Metric::Http2SessionsEos, None),
+        End::Failed => (Metric::Http2SessionsError, None),
+        End::Idle => (Metric::Http2SessionsInactive, Some(Reason::NO_ERROR)),
+        End::Abuse => (Metric::Http2SessionsError, Some(Reason::ENHANCE_YOUR_CALM)),
+    };
+    context.cells.add(metric, 1);
+    if let Some(reason) = reason {
+        connection.abrupt_shutdown(reason);
+        let closed = poll_fn(|cx| connection.poll_closed(cx));
+        // One that doesn't listen isn't waited for.
+        drop(timeout(FAREWELL, closed).await);
+    }
+}
+
+/// The streams of one connection.
+struct Streams {
+    context: Rc<WorkerContext>,
+    peer: Peer,
+    rules: Rc<Rules>,
+    tasks: JoinSet<()>,
+    /// There while there is a stream.
+    active: Option<Held>,
+}
+
+impl Streams {
+    /// Takes stream after stream, to the connection's end. When the server
+    /// drains, the client is asked to open no more, and those that are there
+    /// are served.
+    async fn accept<T>(
+        &mut self,
+        connection: &mut Connection<T, Bytes>,
+        watch: &Watch,
+        idle: Duration,
+    ) -> End
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut life = self.context.shared.life.clone();
+        let mut draining = pin!(life.reaches(Stage::Draining));
+        let mut idle = pin!(watch.idle(idle));
+        let mut drains = false;
+        while watch.abuse().is_none() {
+            tokio::select! {
+                biased;
+                accepted = connection.accept() => match accepted {
+                    Some(Ok(accepted)) => self.open(accepted),
+                    Some(Err(error)) => return failed(&error),
+                    None => return End::Closed,
+                },
+                Some(done) = self.tasks.join_next() => self.ended(done),
+                _ = watch.abused() => return End::Abuse,
+                () = &mut draining, if !drains => {
+                    drains = true;
+                    connection.graceful_shutdown();
+                }
+                () = &mut idle => return End::Idle,
+            }
+        }
+        End::Abuse
+    }
+
+    fn open(&mut self, accepted: Accepted) {
+        let cells = &self.context.cells;
+        if self.active.is_none() {
+            self.active = Some(Held::new(cells, Metric::CurrentActiveClientConnections));
+        }
+        cells.add(Metric::Http2Streams, 1);
+        let (context, peer) = (Rc::clone(&self.context), self.peer);
+        let rules = Rc::clone(&self.rules);
+        let stream = async move { exchange(&context, &peer, &rules, accepted).await };
+        self.tasks.spawn_local(stream);
+    }
+
+    /// A stream that fell over takes none with it; its request was cut off.
+    fn ended(&mut self, done: Result<(), JoinError>) {
+        if let Err(error) = done {
+            tracing::error!(%error, peer = %self.peer.client, "an HTTP/2 stream failed");
+        }
+        if self.tasks.is_empty() {
+            self.active = None;
+        }
+    }
+
+    /// Waits for the streams to account for themselves.
+    async fn settle(&mut self) {
+        while let Some(done) = self.tasks.join_next().await {
+            self.ended(done);
+        }
+    }
+}
+
+fn failed(error: &h2::Error) -> End {
+    tracing::debug!(%error, "an HTTP/2 connection failed");
+    End::Failed
+}
+
+/// Carries one stream out.
+async fn exchange(
+    context: &WorkerContext,
+    peer: &Peer,
+    rules: &Rules,
+    (request, respond): Accepted,
+) {
+    let _open = Held::new(&context.cells, Metric::Http2CurrentStreams);
+    let stall = rules.conn.stall;
+    let stream = Stream::new(respond);
+    let (parts, recv) = request.into_parts();
+    match head::read(parts, recv.is_end_stream(), rules) {
+        Ok((head, ask)) => {
+            let waits = head.expects_continue();
+            let exchange = Exchange {
+                body: RequestBody::new(recv, stream.clone(), stall).waiting(waits),
+                reply: Reply::new(stream, ask, stall),
+                head,
+            };
+            transaction::run(context, peer, exchange, &mut Patience::default()).await;
+        }
+        Err(error) => {
+            if error.is_about_size() {
+                context.cells.add(Metric::Http2HeaderListExceeded, 1);
+            }
+            let reply = Reply::new(stream, Ask::UNKNOWN, stall);
+            transaction::refuse(context, peer, reply, &error).await;
+        }
+    }
+}
