@@ -1,7 +1,7 @@
 //! `proxy.config.http.server_ports`: the ports to listen on.
 //!
 //! Descriptors stand between blanks or commas; each is tokens joined by `:`,
-//! in any order and case: a port, and `ipv4`, `ipv6`, `ip-in=ADDRESS`, `ssl`,
+//! in any order and case: a port, and `ipv4`, `ipv6`, `ip-in=ADDRESS`, `ssl`, `pp`,
 //! with `[` `]` around the colons of an address. ATS's other tokens are refused by
 //! name until they are supported; a token nobody knows is left out with a
 //! warning, and so is a descriptor without a port.
@@ -37,6 +37,8 @@ pub struct Port {
     pub port: u16,
     /// Whether clients speak TLS to it.
     pub tls: bool,
+    /// Whether balancers introduce clients to it by the PROXY protocol.
+    pub introduced: bool,
 }
 
 impl Port {
@@ -103,7 +105,7 @@ fn add(ports: &mut Vec<Port>, port: Port, item: &Item<'_>, found: &mut Findings)
 const VALUED: [&str; 5] = ["ip-resolve", "ip-out", "ip-in", "proto", "fd"];
 
 /// What the tokens that are not supported yet would do.
-const UNSUPPORTED: [(&str, &str); 14] = [
+const UNSUPPORTED: [(&str, &str); 13] = [
     ("allow-plain", "plain HTTP on a TLS port"),
     ("blind", "blind tunnels"),
     ("compressed", "compressed ports"),
@@ -112,7 +114,6 @@ const UNSUPPORTED: [(&str, &str); 14] = [
     ("ip-resolve", "an order of address families"),
     ("mptcp", "Multipath TCP"),
     ("plugin", "plugins"),
-    ("pp", "the PROXY protocol"),
     ("quic", "HTTP/3"),
     ("tr-full", "transparency"),
     ("tr-in", "transparency"),
@@ -127,6 +128,7 @@ struct Descriptor {
     addr: Option<IpAddr>,
     family: Family,
     tls: bool,
+    introduced: bool,
 }
 
 impl Descriptor {
@@ -137,6 +139,7 @@ impl Descriptor {
             family: Family::V4,
             port,
             tls: false,
+            introduced: false,
         }
     }
 
@@ -171,6 +174,7 @@ impl Descriptor {
             "ipv4" => self.family = Family::V4,
             "ipv6" => self.family = Family::V6,
             "ssl" => self.tls = true,
+            "pp" => self.introduced = true,
             other => return self.valued(other),
         }
         Ok(())
@@ -204,6 +208,7 @@ impl Descriptor {
             family,
             port,
             tls: self.tls,
+            introduced: self.introduced,
         })
     }
 }
@@ -257,7 +262,7 @@ fn unsupported(key: &str) -> Fault {
             let known = UNSUPPORTED.iter().map(|(name, _)| *name);
             Fault::Unknown(did_you_mean(
                 key,
-                known.chain(["ip-in", "ipv4", "ipv6", "proto", "ssl"]),
+                known.chain(["ip-in", "ipv4", "ipv6", "pp", "proto", "ssl"]),
             ))
         }
     }

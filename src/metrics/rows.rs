@@ -448,6 +448,8 @@ metrics! {
     NetConnectionsOpen = "proxy.process.net.connections_currently_open", Gauge;
     /// Client connections refused because there were too many.
     NetConnectionsThrottledIn = "proxy.process.net.connections_throttled_in", Counter;
+    /// Connections to `pp` ports that were closed: of no balancer, or without the PROXY protocol.
+    NetIntroductionsRefused = "proxy.process.net.proxy_protocol_refused", Counter;
     /// Bytes read from client connections.
     NetReadBytes = "proxy.process.net.read_bytes", Counter;
     /// Bytes written to client connections.
@@ -476,6 +478,18 @@ metrics! {
     SslCipherAes256Gcm = "proxy.process.ssl.cipher.user_agent.TLS_AES_256_GCM_SHA384", Counter;
     /// Handshakes with clients that agreed on this cipher (TLS 1.3).
     SslCipherChacha20 = "proxy.process.ssl.cipher.user_agent.TLS_CHACHA20_POLY1305_SHA256", Counter;
+    /// Handshakes with origins that failed since their certificate did not hold.
+    SslOriginCertVerifyFailed = "proxy.process.ssl.origin_server_cert_verify_failed", Counter;
+    /// Handshakes with origins that failed since their certificate is out of date.
+    SslOriginExpiredCert = "proxy.process.ssl.origin_server_expired_cert", Counter;
+    /// Handshakes with origins that failed for another reason.
+    SslOriginOtherErrors = "proxy.process.ssl.origin_server_other_errors", Counter;
+    /// Handshakes with origins that failed since nobody known issued their certificate.
+    SslOriginUnknownCa = "proxy.process.ssl.origin_server_unknown_ca", Counter;
+    /// Handshakes with origins that failed for want of a version that both sides speak.
+    SslOriginWrongVersion = "proxy.process.ssl.origin_server_wrong_version", Counter;
+    /// Handshakes with origins that resumed a session.
+    SslOriginSessionReused = "proxy.process.ssl.origin_session_reused", Counter;
     /// Handshakes with clients that ended with the connection.
     SslErrorSyscall = "proxy.process.ssl.ssl_error_syscall", Counter;
     /// Handshakes with clients that agreed on TLS 1.2.
@@ -484,8 +498,12 @@ metrics! {
     SslTotalTls13 = "proxy.process.ssl.ssl_total_tlsv13", Counter;
     /// Handshakes with clients that were begun.
     SslAttemptsIn = "proxy.process.ssl.total_attempts_handshake_count_in", Counter;
+    /// Handshakes with origins that were begun.
+    SslAttemptsOut = "proxy.process.ssl.total_attempts_handshake_count_out", Counter;
     /// Handshakes with clients that were done.
     SslSuccessIn = "proxy.process.ssl.total_success_handshake_count_in", Counter;
+    /// Handshakes with origins that were done.
+    SslSuccessOut = "proxy.process.ssl.total_success_handshake_count_out", Counter;
     /// Handshakes that failed for a certificate that is damaged.
     SslClientBadCert = "proxy.process.ssl.user_agent_bad_cert", Counter;
     /// Handshakes that failed since a client's certificate did not hold.

@@ -1,6 +1,8 @@
 //! All configuration files, read and parsed together: usable as a whole, or
 //! every error at once.
 
+mod tls;
+
 use super::files::{Digests, Reader};
 use super::paths::RECORDS_NAME;
 use crate::config::cache_rules::{self, CacheRulesFile};
@@ -11,7 +13,7 @@ use crate::config::place::Place;
 use crate::config::ports::PortList;
 use crate::config::records::{self, Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
-use crate::config::ssl_multicert::{self, MulticertFile};
+use crate::config::ssl_multicert::MulticertFile;
 use crate::config::storage::StorageFile;
 use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
 use crate::config::volume::VolumeFile;
@@ -71,6 +73,8 @@ impl Source {
 /// What the files say.
 #[derive(Clone, Debug)]
 pub struct Loaded {
+    /// The directory of the configuration.
+    pub dir: PathBuf,
     /// The records in force.
     pub records: Records,
     /// records.config by itself.
@@ -158,17 +162,18 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
     let storage = read_storage(reader, &records, &interim, &mut found);
     let volumes = read_volumes(reader, &records, &mut found);
     let hosting = read_hosting(reader, &records, &mut found);
-    let multicert = read_multicert(reader, &records, &mut found);
-    if ports.ports.iter().any(|port| port.tls) {
-        let place = place_of(running, &records_file, PORTS);
-        found.errors.extend(tls_fault(&records, &multicert, &place));
-    }
+    let multicert = tls::read_multicert(reader, &records, &mut found);
+    let place = place_of(running, &records_file, PORTS);
+    found
+        .errors
+        .extend(tls::port_faults(&ports, (&records, &multicert), &place));
     let unknown = hosting.unknown_volumes(&volume_numbers(&storage, &volumes));
     found.errors.extend(unknown);
     found
         .warnings
         .extend(unheeded_files(reader, &records, &records_file));
     let loaded = Loaded {
+        dir: source.dir.clone(),
         records,
         records_file,
         running: running.clone(),
@@ -396,31 +401,6 @@ fn read_hosting(reader: &Reader, records: &Records, found: &mut Findings) -> Hos
     hosting
 }
 
-fn read_multicert(reader: &Reader, records: &Records, found: &mut Findings) -> MulticertFile {
-    let name = &*records.ssl_server_multicert_filename;
-    let bytes = read_if_there(reader, name, found);
-    let (multicert, findings) = ssl_multicert::parse(name, &bytes);
-    found.extend(findings);
-    multicert
-}
-
-/// Why no client could be served at a port that speaks TLS.
-fn tls_fault(records: &Records, file: &MulticertFile, place: &Place) -> Option<ConfigError> {
-    let mut error = if file.entries.is_empty() {
-        let name = &records.ssl_server_multicert_filename;
-        place.error("ssl", format!("there is no certificate in {name}"))
-    } else if records.ssl_tlsv1_2 == 0 && records.ssl_tlsv1_3 == 0 {
-        place.error("ssl", "no version of TLS is spoken")
-    } else {
-        return None;
-    };
-    error.help = Some(match file.entries.is_empty() {
-        true => "name one by ssl_cert_name".into(),
-        false => "set proxy.config.ssl.TLSv1_3 to 1".into(),
-    });
-    Some(error)
-}
-
 /// The bytes of a file that says nothing where it is not there.
 fn read_if_there(reader: &Reader, name: &str, found: &mut Findings) -> Vec<u8> {
     let bytes = reader.read(name).unwrap_or_else(|error| {
@@ -461,7 +441,9 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
     );
     let (connect_ports, findings) = ConnectPorts::parse(&records.http_connect_ports, &place);
     found.extend(findings);
+    let origin_tls = tls::origin_tls(loaded, &mut found);
     let parts = SnapshotParts {
+        origin_tls,
         records: records.clone(),
         remap,
         connect_ports,

@@ -4,6 +4,7 @@ use super::client::RequestError;
 use super::context::WorkerContext;
 use super::h1::{ClientConn, ConnOptions};
 use super::h2::{self, Arrived, PREFACE};
+use super::introduced::{self, IntroductionError};
 use super::life::Stage;
 use super::listener::Dialect;
 use super::metered::Metered;
@@ -34,15 +35,49 @@ const FIRST_READ: usize = 1024;
 /// reset, so that nobody takes the part for the whole.
 pub(super) async fn serve(
     context: Rc<WorkerContext>,
-    stream: TcpStream,
-    (peer, dialect): (Peer, Dialect),
+    mut stream: TcpStream,
+    (mut peer, dialect): (Peer, Dialect),
 ) {
     let snapshot = context.snapshot();
     set_options(&stream, snapshot.records.net_sock_option_flag_in);
+    if dialect.introduced {
+        match introduction(&context, &mut stream, (&peer, &snapshot)).await {
+            Some(introduced) => peer = introduced,
+            None => return,
+        }
+    }
     if dialect.tls {
         Box::pin(serve_tls(&context, stream, (peer, snapshot))).await;
     } else {
         serve_plain(context, stream, (peer, snapshot)).await;
+    }
+}
+
+/// Who is at the ends of an introduced connection; none if it is not served.
+async fn introduction(
+    context: &WorkerContext,
+    stream: &mut TcpStream,
+    (peer, snapshot): (&Peer, &Snapshot),
+) -> Option<Peer> {
+    let mut life = context.shared.life.clone();
+    let read = async {
+        match snapshot.introducers.has(peer.ip()) {
+            true => introduced::read(stream).await,
+            false => Err(IntroductionError::Stranger(peer.ip())),
+        }
+    };
+    let read = tokio::time::timeout(snapshot.conn.first_byte, read);
+    let read = tokio::select! {
+        read = read => read.ok()?,
+        () = life.reaches(Stage::Stopped) => return None,
+    };
+    match read {
+        Ok(client) => Some(client.map_or(*peer, |client| Peer::new(client, peer.local))),
+        Err(error) => {
+            context.cells.add(Metric::NetIntroductionsRefused, 1);
+            tracing::debug!(%error, client = %peer.client, "not introduced");
+            None
+        }
     }
 }
 

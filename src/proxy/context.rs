@@ -85,11 +85,7 @@ impl WorkerContext {
             cells: Arc::clone(&cells),
             clock: Arc::clone(&shared.clock),
         };
-        let origins = OriginPool::new(
-            OriginOptions::from_records(&snapshot.records),
-            resolver,
-            parts,
-        );
+        let origins = OriginPool::new(OriginOptions::of(&snapshot), resolver, parts);
         Self {
             log: shared.log.sink(Arc::clone(&cells)),
             shared,
@@ -106,7 +102,7 @@ impl WorkerContext {
     pub fn snapshot(&self) -> Arc<Snapshot> {
         let snapshot = self.shared.snapshot.load_full();
         if self.generation.replace(snapshot.generation) != snapshot.generation {
-            let options = OriginOptions::from_records(&snapshot.records);
+            let options = OriginOptions::of(&snapshot);
             self.origins.configure(options, &snapshot.names);
         }
         snapshot

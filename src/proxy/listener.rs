@@ -40,6 +40,8 @@ pub enum ListenError {
 pub struct Dialect {
     /// TLS (`ssl` in `http.server_ports`).
     pub tls: bool,
+    /// The PROXY protocol before all else (`pp` in `http.server_ports`).
+    pub introduced: bool,
 }
 
 /// A socket that clients connect to, and what they speak there.

@@ -15,6 +15,7 @@ mod forward;
 pub mod generator;
 pub mod h1;
 pub mod h2;
+pub mod introduced;
 pub mod key;
 pub mod life;
 pub mod listener;

@@ -3,8 +3,10 @@
 use super::cache_rules::CacheRules;
 use super::h1::ConnOptions;
 use super::h2::H2Options;
+use super::introduced::Introducers;
 use super::resolve::{NameSources, ResolverOptions};
 use super::settings;
+use super::tls::OriginTls;
 use crate::config::connect_ports::ConnectPorts;
 use crate::config::records::Records;
 use crate::http::policy::CachePolicy;
@@ -24,6 +26,8 @@ pub struct SnapshotParts {
     pub cache_rules: CacheRules,
     /// The rules of the ip_allow file, or the built-in ones.
     pub ip_allow: IpAllow,
+    /// TLS with origins; without, none of https is asked.
+    pub origin_tls: Option<Arc<OriginTls>>,
 }
 
 /// Everything that the files say and a reload can change. A transaction keeps
@@ -52,6 +56,10 @@ pub struct Snapshot {
     pub forward: ForwardPolicy,
     /// Who is told Cache-Status, from the records.
     pub cache_status: ForwardPolicy,
+    /// Who introduces clients, from the records.
+    pub introducers: Introducers,
+    /// TLS with origins.
+    pub origin_tls: Option<Arc<OriginTls>>,
     /// What names are resolved by, from the records and the files they name.
     pub names: Arc<NameSources>,
 }
@@ -80,6 +88,7 @@ impl Snapshot {
         let names = ResolverOptions::from_records(&parts.records);
         Self {
             generation,
+            introducers: Introducers::of(parts.records.http_proxy_protocol_allowlist.as_deref()),
             names: Arc::new(NameSources::read(names)),
             policy: Arc::new(settings::cache_policy(&parts.records)),
             cache_rules: parts.cache_rules,
@@ -89,6 +98,7 @@ impl Snapshot {
             connect_ports: parts.connect_ports,
             remap: parts.remap,
             ip_allow: parts.ip_allow,
+            origin_tls: parts.origin_tls,
             forward,
             cache_status,
         }

@@ -34,8 +34,10 @@ use tokio::task::{LocalSet, spawn_local};
 pub(super) const START: WallTime = WallTime::from_secs(1_767_225_600);
 
 /// Runs a test where local tasks can be spawned.
-pub(super) async fn local<F: Future>(test: F) -> F::Output {
-    LocalSet::new().run_until(test).await
+pub(super) fn local<F: Future>(test: F) -> impl Future<Output = F::Output> {
+    // A test holds whole configurations, which grow with the records.
+    let test = Box::pin(test);
+    async move { LocalSet::new().run_until(test).await }
 }
 
 /// What all threads of one proxy share, with the hand on its clock.

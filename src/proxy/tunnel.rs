@@ -4,7 +4,7 @@
 use super::answer::{self, Answer};
 use super::client::{ClientRead, ClientWrite};
 use super::context::WorkerContext;
-use super::origin::{OriginError, Place, Switched, Upstream};
+use super::origin::{OriginError, OriginStream, Place, Switched, Upstream};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::relay::{self, Framed};
 use super::routed::Routed;
@@ -14,9 +14,8 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use std::cell::Cell;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Instant;
 
 /// Bytes read from the origin at a time.
@@ -35,7 +34,7 @@ pub(super) async fn run<R: ClientRead, W: ClientWrite>(
         Ok(origin) => {
             reply.begin(StatusCode::OK);
             let origin = Origin {
-                stream: origin,
+                stream: OriginStream::Plain(origin),
                 first: Bytes::new(),
             };
             let carried = carry(origin, body, reply, snapshot.conn.stall).await;
@@ -98,7 +97,7 @@ fn refusal(error: &OriginError) -> Answer {
 
 /// The origin's end of a tunnel.
 struct Origin {
-    stream: TcpStream,
+    stream: OriginStream,
     /// What it has sent into the tunnel already.
     first: Bytes,
 }
@@ -117,7 +116,7 @@ async fn carry<R: ClientRead, W: ClientWrite>(
         ended.finish = Finish::Cut;
         return ended;
     }
-    let (from_origin, to_origin) = origin.stream.into_split();
+    let (from_origin, to_origin) = tokio::io::split(origin.stream);
     let moved = Cell::new(Instant::now());
     let up = upward(body.into_tunnel(), to_origin, &moved);
     let down = downward((origin.first, from_origin), reply, &moved);
@@ -148,10 +147,10 @@ async fn idleness(moved: &Cell<Instant>, idle: Duration) {
 /// Client to origin, to the client's end; false if it broke off.
 async fn upward<R: ClientRead>(
     mut body: R,
-    mut origin: OwnedWriteHalf,
+    mut origin: WriteHalf<OriginStream>,
     moved: &Cell<Instant>,
 ) -> bool {
-    loop {
+    let whole = loop {
         match body.next().await {
             Ok(Some(part)) => {
                 moved.set(Instant::now());
@@ -159,16 +158,18 @@ async fn upward<R: ClientRead>(
                     return false;
                 }
             }
-            // Dropping the half passes the end on.
-            Ok(None) => return true,
-            Err(_) => return false,
+            Ok(None) => break true,
+            Err(_) => break false,
         }
-    }
+    };
+    // An origin that is gone needs not be told.
+    drop(origin.shutdown().await);
+    whole
 }
 
 /// Origin to client, to the origin's end; false if it broke off.
 async fn downward<W: ClientWrite>(
-    (first, mut origin): (Bytes, OwnedReadHalf),
+    (first, mut origin): (Bytes, ReadHalf<OriginStream>),
     reply: &mut W,
     moved: &Cell<Instant>,
 ) -> bool {

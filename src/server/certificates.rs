@@ -28,7 +28,7 @@ pub(super) fn load(
     }
     let tls = TlsServer::new(options).map_err(|error| {
         let place = load::place_of(&loaded.running, &loaded.records_file, PORTS);
-        place.error("ssl", format!("TLS can't be had: {error}"))
+        place.error("ssl", error.to_string())
     })?;
     let faults = tls.load(&loaded.multicert);
     Ok((Some(Arc::new(tls)), faults))

@@ -128,7 +128,10 @@ fn backlog(records: &Records) -> i32 {
 
 fn bind_client(port: &Port, options: ListenOptions) -> Result<Client, PortError> {
     let address = port.socket_addr();
-    let dialect = Dialect { tls: port.tls };
+    let dialect = Dialect {
+        tls: port.tls,
+        introduced: port.introduced,
+    };
     let bound = listen(address, options).map(|listeners| Client { listeners, dialect });
     bound.map_err(|error| {
         let taken = matches!(error, ListenError::Taken { .. });

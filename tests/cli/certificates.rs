@@ -148,6 +148,17 @@ fn a_port_with_tls_and_no_certificate_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_port_whose_balancers_are_not_named_is_refused_with_what_to_do() {
+    let site = Site::new("", "");
+    let records = site.config.read("records.config").replace(":ssl", ":pp");
+    site.config.write("records.config", &records);
+    let refused = site.config.run(env!("CARGO_BIN_EXE_traffic_server"), &[]);
+    let why = "nobody is believed who introduces a client (at \"pp\"); \
+               set proxy.config.http.proxy_protocol_allowlist";
+    assert!(refused.err().contains(why), "{}", refused.err());
+}
+
+#[test]
 fn other_files_and_directories_by_record() {
     let records = "CONFIG proxy.config.ssl.server.multicert.filename STRING other.config\n\
         CONFIG proxy.config.ssl.server.cert.path STRING certificates\n";

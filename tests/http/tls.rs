@@ -1,10 +1,11 @@
 //! TLS with clients: certificates by name, versions, resumption, ends.
 
-use crate::pki::{Authority, TlsClient, connect, given, provider};
+use crate::pki::{Authority, Issued, TlsClient, connect, given, provider};
 use crate::support::{Client, Origin, Proxy, ok, until};
 use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     ClientConfig, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
@@ -12,7 +13,7 @@ use rustls::{
 };
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use strata::metrics::Metric;
 use tempfile::TempDir;
 
@@ -75,14 +76,15 @@ fn trusting(versions: &[&'static SupportedProtocolVersion], whom: Anybody) -> Cl
         .with_no_client_auth()
 }
 
-/// Takes any certificate whose key signs by one of these schemes.
+/// Takes any certificate whose key signs by one of these schemes, and keeps what
+/// was stapled to it.
 #[derive(Debug)]
-struct Anybody(Vec<SignatureScheme>);
+struct Anybody(Vec<SignatureScheme>, Arc<Mutex<Vec<u8>>>);
 
 impl Default for Anybody {
     fn default() -> Self {
         let algorithms = provider().signature_verification_algorithms;
-        Self(algorithms.supported_schemes())
+        Self(algorithms.supported_schemes(), Arc::default())
     }
 }
 
@@ -92,9 +94,10 @@ impl ServerCertVerifier for Anybody {
         _: &CertificateDer<'_>,
         _: &[CertificateDer<'_>],
         _: &ServerName<'_>,
-        _: &[u8],
+        staple: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        *self.1.lock().unwrap() = staple.to_vec();
         Ok(ServerCertVerified::assertion())
     }
 
@@ -240,7 +243,7 @@ fn of_two_kinds_of_keys_a_client_gets_the_one_it_understands() {
     let multicert = "ssl_cert_name=rsa.pem,ecdsa.pem ssl_key_name=rsa.key,ecdsa.key\n";
     let proxy = site.proxy(&records, "", multicert);
     for version in [&TLS12, &TLS13] {
-        let rsa_only = Anybody(vec![SignatureScheme::RSA_PSS_SHA256]);
+        let rsa_only = Anybody(vec![SignatureScheme::RSA_PSS_SHA256], Arc::default());
         let rsa_only = Arc::new(trusting(&[version], rsa_only));
         let both = speaking(version);
         let asked = |client| given(client, proxy.address, "a.example").unwrap();
@@ -355,4 +358,70 @@ fn a_chain_from_a_file_of_its_own_is_sent_along() {
         conn.complete_io(sock).unwrap();
     }
     assert_eq!(conn.peer_certificates().unwrap().len(), 2);
+}
+
+#[test]
+fn an_ocsp_response_is_stapled_to_its_certificate() {
+    let site = Site::new();
+    site.issue("a.pem", &["a.example"]);
+    let staples = site.dir.path().join("staples");
+    std::fs::create_dir(&staples).unwrap();
+    std::fs::write(staples.join("a.ocsp"), b"a response").unwrap();
+    let records = format!(
+        "CONFIG proxy.config.ssl.ocsp.response.path STRING {}\n",
+        staples.display()
+    );
+    let multicert = "ssl_cert_name=a.pem ssl_ocsp_name=a.ocsp\n";
+    let proxy = site.proxy(&records, "", multicert);
+    for version in [&TLS12, &TLS13] {
+        let anybody = Anybody::default();
+        let stapled = Arc::clone(&anybody.1);
+        let client = Arc::new(trusting(&[version], anybody));
+        given(&client, proxy.address, "a.example").unwrap();
+        assert_eq!(*stapled.lock().unwrap(), b"a response");
+    }
+}
+
+/// The status of a request by a client that shows this certificate.
+fn shown(site: &Site, proxy: &Proxy, own: Option<&Issued>) -> Option<String> {
+    let mut client = site.authority.client();
+    if let Some(own) = own {
+        let key = PrivatePkcs8KeyDer::from(own.key.serialize_der());
+        let signer = provider()
+            .key_provider
+            .load_private_key(key.into())
+            .unwrap();
+        let chain = vec![own.certificate.clone()];
+        let shown = CertifiedKey::new(chain, signer);
+        client.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(shown));
+    }
+    let mut client = connect(&Arc::new(client), proxy.address, "a.example");
+    client.write_all(GET).ok()?;
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1).map(str::to_owned)
+}
+
+#[test]
+fn clients_prove_themselves_as_the_record_asks() {
+    let site = Site::new();
+    let origin = Origin::answering(|_| ok("x"));
+    site.authority.write(&site.dir.path().join("ca.pem"));
+    let known = site.authority.issue(&["client.example"]);
+    let stranger = Authority::new().issue(&["client.example"]);
+    let served = Some("200".to_owned());
+    for (level, without) in [(0, true), (1, true), (2, false)] {
+        let records = format!(
+            "CONFIG proxy.config.ssl.client.certification_level INT {level}\n\
+             CONFIG proxy.config.ssl.CA.cert.filename STRING ca.pem\n"
+        );
+        let proxy = site.simple(&records, &origin);
+        assert_eq!(shown(&site, &proxy, Some(&known)), served, "{level}");
+        assert_eq!(shown(&site, &proxy, None).is_some(), without, "{level}");
+        let strange = shown(&site, &proxy, Some(&stranger)).is_some();
+        assert_eq!(strange, level == 0, "{level}");
+        until("a stranger that is counted", || {
+            level == 0 || proxy.counter(Metric::SslClientUnknownCa) == 1
+        });
+    }
 }

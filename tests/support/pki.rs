@@ -20,14 +20,14 @@ pub(crate) type TlsClient = StreamOwned<ClientConnection, TcpStream>;
 
 /// An issuer of certificates.
 pub(crate) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    pub(crate) issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// A certificate and its key.
 pub(crate) struct Issued {
     pub(crate) certificate: CertificateDer<'static>,
     pem: String,
-    key: KeyPair,
+    pub(crate) key: KeyPair,
 }
 
 impl Authority {
@@ -51,7 +51,11 @@ impl Authority {
     /// A certificate for these names and that key.
     pub(crate) fn issue_for(&self, names: &[&str], key: KeyPair) -> Issued {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let params = CertificateParams::new(names).unwrap();
+        self.signed(&CertificateParams::new(names).unwrap(), key)
+    }
+
+    /// A certificate as `params` want it, for that key.
+    pub(crate) fn signed(&self, params: &CertificateParams, key: KeyPair) -> Issued {
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Issued {
             pem: certificate.pem(),

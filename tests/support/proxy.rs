@@ -15,10 +15,11 @@ use strata::metrics::{Metric, Registry};
 use strata::proxy::access_log::AccessLog;
 use strata::proxy::cache_rules::CacheRules;
 use strata::proxy::fill::{FillLimits, FillTable};
+use strata::proxy::introduced::Introducers;
 use strata::proxy::life::{LifeControl, Stage};
 use strata::proxy::listener::{self, Dialect, Door, ListenOptions, Listeners};
 use strata::proxy::snapshot::SnapshotParts;
-use strata::proxy::tls::{TlsOptions, TlsServer};
+use strata::proxy::tls::{OriginTls, TlsOptions, TlsServer};
 use strata::proxy::{Shared, Snapshot, WorkerContext, worker};
 use strata::remap::{IpAllow, RemapOptions, Table};
 use tokio::sync::Semaphore;
@@ -98,6 +99,20 @@ impl Proxy {
         let thread = event_thread(listeners.sockets, 1000, from.recv().unwrap());
         proxy.threads.push(thread);
         (proxy, listeners.address)
+    }
+
+    /// A proxy that speaks TLS with origins as the records say; files are in
+    /// `dir`.
+    pub(crate) fn with_origin_tls(records: &str, remap: &str, dir: &std::path::Path) -> Self {
+        let parts = secured(records, remap, dir);
+        Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
+    }
+
+    /// As [`Self::reload`], with TLS with origins as the records say.
+    pub(crate) fn reload_origin_tls(&self, records: &str, remap: &str, dir: &std::path::Path) {
+        let generation = self.snapshot.load().generation + 1;
+        let snapshot = Snapshot::new(generation, secured(records, remap, dir));
+        self.snapshot.store(Arc::new(snapshot));
     }
 
     /// A proxy that speaks TLS with these certificates, whose files are in `dir`.
@@ -206,6 +221,7 @@ fn listen() -> Listeners {
 fn event_thread(sockets: Vec<TcpListener>, slots: usize, shared: Shared) -> JoinHandle<()> {
     let dialect = Dialect {
         tls: shared.tls.is_some(),
+        introduced: shared.snapshot.load().introducers != Introducers::default(),
     };
     let doors = sockets.into_iter().map(|socket| Door { socket, dialect });
     let doors = doors.collect();
@@ -213,6 +229,15 @@ fn event_thread(sockets: Vec<TcpListener>, slots: usize, shared: Shared) -> Join
         let slots = Arc::new(Semaphore::new(slots));
         worker::run(doors, slots, || WorkerContext::new(shared)).unwrap();
     })
+}
+
+fn secured(records: &str, remap: &str, dir: &std::path::Path) -> SnapshotParts {
+    let parts = parts(records, remap);
+    let origin_tls = OriginTls::read(&parts.records, dir).unwrap();
+    SnapshotParts {
+        origin_tls: Some(Arc::new(origin_tls)),
+        ..parts
+    }
 }
 
 /// A ssl_multicert.config without faults.
@@ -245,6 +270,7 @@ pub(crate) fn parts(records: &str, remap: &str) -> SnapshotParts {
     };
     let (connect_ports, _) = ConnectPorts::parse(&records.http_connect_ports, &place);
     SnapshotParts {
+        origin_tls: None,
         records,
         remap: table,
         connect_ports,

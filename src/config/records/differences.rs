@@ -38,13 +38,18 @@ differences! {
     "proxy.config.http.insert_client_ip", "1", "a Client-ip that a client sends is not to be believed";
     "proxy.config.http.insert_response_via_str", "0", "RFC 9110 7.6.3: a gateway names itself in what it forwards";
     "proxy.config.http.negative_revalidating_lifetime", "1800", "an origin that answers with errors is stood in for as long as one that is silent; ATS counts from the error, Strata from the expiry";
+    "proxy.config.http.proxy_protocol_allowlist", "none", "nobody is believed unless the operator says so; ATS believes everybody";
     "proxy.config.http.response_server_str", "ATS/<version>", "our name, and no version for scanners";
     "proxy.config.http.server_ports", "8080 8080:ipv6", "as ATS 4.2's own file has it; add 8080:ipv6 for IPv6";
     "proxy.config.local_state_dir", "/run/trafficserver", "beside the configuration, without root; the unit sets /var/lib/strata";
     "proxy.config.log.logfile_dir", "/var/log/trafficserver", "with the rest of the state";
     "proxy.config.log.rolling_enabled", "1", "logs are not rolled yet";
     "proxy.config.ssl.CA.cert.path", "/etc/trafficserver", "the directory of the certificates";
+    "proxy.config.ssl.client.CA.cert.path", "/etc/trafficserver", "the directory of the configuration";
+    "proxy.config.ssl.client.cert.path", "/etc/trafficserver", "the directory of the configuration";
+    "proxy.config.ssl.client.private_key.path", "/etc/trafficserver", "the directory of the certificate";
     "proxy.config.ssl.client.verify.server.policy", "PERMISSIVE", "as in ATS 11: an origin that can't prove itself is not asked";
+    "proxy.config.ssl.ocsp.response.path", "/etc/trafficserver", "the directory of the certificates";
     "proxy.config.ssl.server.cert.path", "/etc/trafficserver", "the directory of the configuration";
     "proxy.config.ssl.server.private_key.path", "/etc/trafficserver", "the directory of the certificates";
     "proxy.config.stop.shutdown_timeout", "0", "a stop lets transactions end";

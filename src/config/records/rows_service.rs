@@ -51,16 +51,34 @@ net_sock_option_flag_in: int = 1, "proxy.config.net.sock_option_flag_in", betwee
 output_logfile: text = "traffic.out", "proxy.config.output.logfile", ANY, Restart, Global, Ignored;
 /// 1 applies the rules to requests that name only a path (reverse proxy).
 reverse_proxy_enabled: int = 1, "proxy.config.reverse_proxy.enabled", FLAG, Reload, Global, Honoured;
-/// Directory of the files of `ssl_ca_name`; NULL is that of the certificates.
+/// File of the authorities whose certificates clients prove themselves by (`client.certification_level`).
+ssl_ca_cert_filename: optional = NULL, "proxy.config.ssl.CA.cert.filename", ANY, Restart, Global, Honoured;
+/// Directory of that file and of the files of `ssl_ca_name`; NULL is that of the certificates.
 ssl_ca_cert_path: optional = NULL, "proxy.config.ssl.CA.cert.path", ANY, Restart, Global, Honoured;
 /// 1 speaks TLS 1.2 with clients.
 ssl_tlsv1_2: int = 1, "proxy.config.ssl.TLSv1_2", FLAG, Restart, Global, Honoured;
 /// 1 speaks TLS 1.3 with clients.
 ssl_tlsv1_3: int = 1, "proxy.config.ssl.TLSv1_3", FLAG, Restart, Global, Honoured;
+/// File of the authorities that origins may prove themselves by; NULL is those that the system trusts.
+ssl_client_ca_cert_filename: optional = NULL, "proxy.config.ssl.client.CA.cert.filename", ANY, Reload, Rule, Honoured;
+/// Directory of that file; NULL is that of records.config.
+ssl_client_ca_cert_path: optional = NULL, "proxy.config.ssl.client.CA.cert.path", ANY, Reload, Global, Honoured;
+/// File of the certificate that origins are shown who ask for one; NULL shows none.
+ssl_client_cert_filename: optional = NULL, "proxy.config.ssl.client.cert.filename", ANY, Reload, Rule, Honoured;
+/// Directory of that file; NULL is that of records.config.
+ssl_client_cert_path: optional = NULL, "proxy.config.ssl.client.cert.path", ANY, Reload, Global, Honoured;
+/// Certificates of clients: 0 are not asked for, 1 may be shown, 2 must be.
+ssl_client_certification_level: int = 0, "proxy.config.ssl.client.certification_level", between(0, 2), Restart, Global, Honoured;
+/// File of its key; NULL is the certificate's own file.
+ssl_client_private_key_filename: optional = NULL, "proxy.config.ssl.client.private_key.filename", ANY, Reload, Rule, Honoured;
+/// Directory of that file; NULL is that of the certificate.
+ssl_client_private_key_path: optional = NULL, "proxy.config.ssl.client.private_key.path", ANY, Reload, Global, Honoured;
 /// Certificates of origins: DISABLED does not check, PERMISSIVE warns, ENFORCED refuses.
-ssl_client_verify_server_policy: text = "ENFORCED", "proxy.config.ssl.client.verify.server.policy", one_of(&["DISABLED", "PERMISSIVE", "ENFORCED"]), Reload, Rule, Ignored;
+ssl_client_verify_server_policy: text = "ENFORCED", "proxy.config.ssl.client.verify.server.policy", one_of(&["DISABLED", "PERMISSIVE", "ENFORCED"]), Reload, Rule, Honoured;
 /// Seconds for the handshake with a client; 0 is no limit.
 ssl_handshake_timeout_in: int = 30, "proxy.config.ssl.handshake_timeout_in", between(0, 65_535), Restart, Global, Honoured;
+/// Directory of the files of `ssl_ocsp_name`; NULL is that of the certificates.
+ssl_ocsp_response_path: optional = NULL, "proxy.config.ssl.ocsp.response.path", ANY, Restart, Global, Honoured;
 /// Directory of the server's certificates; NULL is that of records.config.
 ssl_server_cert_path: optional = NULL, "proxy.config.ssl.server.cert.path", ANY, Restart, Global, Honoured;
 /// 1 refuses a start for which a certificate can't be loaded; 0 starts without it.

@@ -230,13 +230,7 @@ impl Parser<'_> {
 
     /// What the URLs of a rule of this kind may not be.
     fn check(&mut self, kind: RuleKind, from: (&Word<'_>, &FromUrl), to: (&Word<'_>, &ToUrl)) {
-        let (to_word, to) = to;
-        if kind == RuleKind::Map && to.scheme == Scheme::Https {
-            let what = "TLS to origins is not supported yet";
-            let error = to_word.place.error(to_word.text, what);
-            self.findings.errors.push(helped(error, "write http://…"));
-        }
-        let (from_word, from) = from;
+        let ((from_word, from), (to_word, to)) = (from, to);
         if kind != RuleKind::Map && from.scheme.is_some_and(Scheme::is_websocket) {
             let what = "ws and wss stand in FROM of map and regex_map only";
             let error = from_word.place.error(from_word.text, what);

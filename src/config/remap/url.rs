@@ -221,7 +221,7 @@ fn scheme_error(name: Piece<'_, '_>) -> ConfigError {
     let lower = name.text.to_ascii_lowercase();
     if UNSUPPORTED.contains(&lower.as_str()) {
         let error = name.error(format!("scheme {lower} is not supported yet"));
-        return helped(error, "use http, or https in FROM and in redirects");
+        return helped(error, "use http or https");
     }
     ConfigError {
         help: did_you_mean(&lower, ["http", "https", "ws", "wss"]),

@@ -79,7 +79,7 @@ pub enum HostMatch {
 /// What a URL becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToUrl {
-    /// Only redirects and reverse maps may have https.
+    /// http or https.
     pub scheme: Scheme,
     /// The host, joined from these parts; at least one.
     pub host: Vec<HostPart>,

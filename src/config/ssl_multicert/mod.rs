@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ssl_cert_name=FILE[,FILE…] [ssl_key_name=FILE[,FILE…]] [ssl_ca_name=FILE[,FILE…]]
-//!     [dest_ip=ADDRESS[:PORT] | dest_ip=*]
+//!     [ssl_ocsp_name=FILE[,FILE…]] [dest_ip=ADDRESS[:PORT] | dest_ip=*]
 //! ```
 //!
 //! All on one line, the words in any order, a value with or without quotation
@@ -28,6 +28,8 @@ pub struct CertificateFiles {
     pub key: Option<String>,
     /// More certificates that lead to the issuer.
     pub chain: Option<String>,
+    /// The OCSP response that is sent along (RFC 6961), in DER.
+    pub staple: Option<String>,
 }
 
 /// Whom an entry is for, besides those who ask for its certificates' names.

@@ -10,16 +10,16 @@ use std::net::{IpAddr, SocketAddr};
 const CERTIFICATES: &str = "ssl_cert_name";
 const KEYS: &str = "ssl_key_name";
 const CHAINS: &str = "ssl_ca_name";
+const STAPLES: &str = "ssl_ocsp_name";
 const DESTINATION: &str = "dest_ip";
 
 /// The words that have an effect.
-const KNOWN: [&str; 4] = [CERTIFICATES, KEYS, CHAINS, DESTINATION];
+const KNOWN: [&str; 5] = [CERTIFICATES, KEYS, CHAINS, STAPLES, DESTINATION];
 
 /// Those of ATS that have none, and what they are for.
-const UNSUPPORTED: [(&str, &str); 6] = [
+const UNSUPPORTED: [(&str, &str); 5] = [
     ("action", "a tunnel without TLS of our own"),
     ("ssl_key_dialog", "keys behind a passphrase"),
-    ("ssl_ocsp_name", "stapled OCSP responses"),
     ("ssl_ticket_enabled", "tickets by entry"),
     ("ssl_ticket_key_name", "ticket keys by entry"),
     ("ssl_ticket_number", "tickets by entry"),
@@ -54,6 +54,7 @@ struct Words<'a> {
     certificates: Option<Value<'a>>,
     keys: Option<Value<'a>>,
     chains: Option<Value<'a>>,
+    staples: Option<Value<'a>>,
     destination: Option<Destination>,
     is_faulty: bool,
 }
@@ -84,6 +85,7 @@ impl<'a> Words<'a> {
             CERTIFICATES => &mut self.certificates,
             KEYS => &mut self.keys,
             CHAINS => &mut self.chains,
+            STAPLES => &mut self.staples,
             DESTINATION => {
                 self.destination = Some(destination(&at, value)?);
                 return Ok(());
@@ -113,11 +115,14 @@ impl<'a> Words<'a> {
         let names: Vec<&str> = names.split(',').collect();
         let keys = beside(KEYS, self.keys.as_ref(), names.len())?;
         let chains = beside(CHAINS, self.chains.as_ref(), names.len())?;
-        let files = names.iter().zip(keys.into_iter().zip(chains));
-        let certificates = files.map(|(name, (key, chain))| CertificateFiles {
+        let staples = beside(STAPLES, self.staples.as_ref(), names.len())?;
+        let lists = keys.into_iter().zip(chains).zip(staples);
+        let files = names.iter().zip(lists);
+        let certificates = files.map(|(name, ((key, chain), staple))| CertificateFiles {
             certificate: (*name).to_owned(),
             key,
             chain,
+            staple,
         });
         Ok(Some(Entry {
             place,

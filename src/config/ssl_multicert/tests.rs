@@ -27,7 +27,7 @@ fn an_entry_is_its_certificates_with_their_keys_and_whom_it_is_for() {
     let text = "# comment\n\n\
         dest_ip=* ssl_cert_name=a.pem # the default\n\
         SSL_CERT_NAME=\"r.pem,e.pem\" ssl_key_name=r.key,e.key dest_ip=[::1]:443\n\
-        ssl_cert_name=b.pem ssl_ca_name=chain.pem dest_ip=10.0.0.1\n";
+        ssl_cert_name=b.pem ssl_ca_name=chain.pem ssl_ocsp_name=b.ocsp dest_ip=10.0.0.1\n";
     let entries = entries(text);
     assert_eq!(entries[0].destination, Destination::Any);
     assert_eq!(entries[0].certificates[0].key, None);
@@ -43,6 +43,8 @@ fn an_entry_is_its_certificates_with_their_keys_and_whom_it_is_for() {
     assert_eq!(entries[2].destination, Destination::Address(v4, None));
     let chain = entries[2].certificates[0].chain.as_deref();
     assert_eq!(chain, Some("chain.pem"));
+    let staple = entries[2].certificates[0].staple.as_deref();
+    assert_eq!(staple, Some("b.ocsp"));
     assert_eq!(entries[2].place.line, 5);
 }
 

@@ -5,13 +5,16 @@ use super::error::OriginError;
 use super::judged::{Announcer, Judged};
 use super::pool::{Connection, PoolState, ServerKey, Slot};
 use super::request::{AddressGuard, RequestBody};
+use super::stream::OriginStream;
 use crate::http::head::HeadLimits;
 use crate::metrics::Metric;
 use crate::proxy::resolve::Resolver;
+use crate::proxy::tls::{self, TlsFault};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::net::TcpStream;
 
 /// The most fields in a response head, twice what a client may send. The
@@ -35,6 +38,7 @@ impl Dial<'_> {
         let stream = self.stream().await?;
         let peer = stream.peer_addr();
         let peer = peer.map_err(|error| OriginError::Closed(error.to_string()))?;
+        let stream = self.secured(stream).await?;
         let shaken = handshake(stream, slot, self.options.head_bytes_max);
         let (sender, announcer) = Box::pin(shaken).await?;
         let peer = peer.ip();
@@ -46,6 +50,31 @@ impl Dial<'_> {
         })
     }
 
+    /// The connection as its server wants it: in clear, or over TLS.
+    async fn secured(&self, stream: TcpStream) -> Result<OriginStream, OriginError> {
+        let tls = self.options.tls.as_ref();
+        let Some(tls) = tls.filter(|_| self.server.tls.is_some()) else {
+            return Ok(OriginStream::Plain(stream));
+        };
+        self.pool.cells.add(Metric::SslAttemptsOut, 1);
+        let host = &self.server.host;
+        let after = self.options.connect_timeout;
+        let shaken = Box::pin(tls.connect(stream, host));
+        let shaken = tokio::time::timeout(after, shaken).await;
+        let late = |_| TlsFault::Slow(after);
+        match shaken.map_err(late).flatten() {
+            Ok(stream) => {
+                tls::count_origin(&self.pool.cells, stream.get_ref().1);
+                Ok(OriginStream::Tls(Box::new(stream)))
+            }
+            Err(fault) => {
+                self.pool.cells.add(fault.metric(), 1);
+                let host = Arc::clone(host);
+                Err(OriginError::Tls { host, fault })
+            }
+        }
+    }
+
     /// A socket: the server's addresses are tried in turn.
     pub(super) async fn stream(&self) -> Result<TcpStream, OriginError> {
         let stream = self.first_open(&self.addresses().await?).await?;
@@ -55,7 +84,7 @@ impl Dial<'_> {
 
     /// The server's addresses that the policy lets through, at least one.
     pub(super) async fn addresses(&self) -> Result<Vec<IpAddr>, OriginError> {
-        let addresses = self.resolver.addresses(&self.server.0).await?;
+        let addresses = self.resolver.addresses(&self.server.host).await?;
         self.allowed(&addresses)
     }
 
@@ -88,7 +117,7 @@ impl Dial<'_> {
     }
 
     async fn open(&self, ip: IpAddr) -> Result<TcpStream, OriginError> {
-        let addr = SocketAddr::new(ip, self.server.1);
+        let addr = SocketAddr::new(ip, self.server.port);
         let after = self.options.connect_timeout;
         let stream = tokio::time::timeout(after, TcpStream::connect(addr))
             .await
@@ -102,7 +131,7 @@ impl Dial<'_> {
 
 /// Starts HTTP/1 on a socket; the slot is held until the connection closes.
 async fn handshake(
-    stream: TcpStream,
+    stream: OriginStream,
     slot: Rc<Slot>,
     head_bytes_max: usize,
 ) -> Result<(http1::SendRequest<RequestBody>, Announcer), OriginError> {

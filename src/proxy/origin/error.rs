@@ -4,7 +4,9 @@ use super::request::BrokenBody;
 use crate::proxy::answer::Answer;
 use crate::proxy::outcome::Outcome;
 use crate::proxy::resolve::ResolveError;
+use crate::proxy::tls::TlsFault;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why an origin gave no response, or no whole one.
@@ -42,6 +44,15 @@ pub enum OriginError {
         addr: SocketAddr,
         /// How long it was given.
         after: Duration,
+    },
+    /// There is no connection over TLS: the server could not prove itself, or
+    /// the two did not agree.
+    #[error("TLS with {host}: {fault}")]
+    Tls {
+        /// The server's name or address.
+        host: Arc<str>,
+        /// Why.
+        fault: TlsFault,
     },
     /// As many connections as one server may have are open.
     #[error("{0} connections to this origin are open, its limit")]
@@ -85,9 +96,10 @@ impl OriginError {
         match self {
             Self::Dns(_) => Outcome::OriginDns,
             Self::Refused { .. } => Outcome::DeniedForward,
-            Self::Connect { .. } | Self::ConnectTimeout { .. } | Self::Busy(_) => {
-                Outcome::OriginConnect
-            }
+            Self::Connect { .. }
+            | Self::ConnectTimeout { .. }
+            | Self::Tls { .. }
+            | Self::Busy(_) => Outcome::OriginConnect,
             Self::Scheme(_) => Outcome::AnsweredUnsupported,
             Self::Target(_) => Outcome::AnsweredInvalid,
             Self::Stalled(_) | Self::Overdue(_) => Outcome::OriginTimeout,
@@ -111,7 +123,7 @@ impl OriginError {
             Self::RequestBody(_) => Answer::BodyBroken,
             Self::RequestStalled(_) => Answer::RequestTimeout,
             Self::Dns(_) => Answer::OriginDns,
-            Self::Connect { .. } => Answer::OriginConnect,
+            Self::Connect { .. } | Self::Tls { .. } => Answer::OriginConnect,
             Self::Closed(_) => Answer::OriginClosed,
             Self::Malformed(_) => Answer::OriginMalformed,
         }

@@ -12,6 +12,7 @@ mod options;
 mod pool;
 mod request;
 mod response;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ pub use request::{
     AddressGuard, BodySender, BrokenBody, Interim, OriginRequest, Place, RequestBody, Upstream,
 };
 pub use response::{NetworkBody, OriginBody, OriginResponse, Switched};
+pub use stream::OriginStream;
 
 use super::generator;
 use super::resolve::{NameSources, Resolver};
@@ -106,7 +108,7 @@ impl OriginPool {
             pool: &self.state,
             resolver: &self.resolver(),
             options: &options,
-            server: &(host.into(), port),
+            server: &ServerKey::plain(host.into(), port),
             guard,
         };
         dial.stream().await
@@ -128,7 +130,7 @@ impl OriginPool {
             pool: &self.state,
             resolver: &self.resolver(),
             options: &options,
-            server: &(Arc::clone(host), *port),
+            server: &ServerKey::plain(Arc::clone(host), *port),
             guard: Some(guard),
         };
         dial.addresses().await.map(drop)
@@ -146,11 +148,28 @@ impl OriginPool {
         self.state.cells.add(Metric::OutgoingRequests, 1);
         match &request.upstream.place {
             Place::Generator => Ok(self.generate(&request).await),
-            Place::Server { scheme, host, port } if *scheme == "http" => {
-                let server = (host.clone(), *port);
+            Place::Server { scheme, host, port } => {
+                let plain = ServerKey::plain(host.clone(), *port);
+                let server = ServerKey {
+                    tls: self.security(scheme)?,
+                    ..plain
+                };
                 self.send_to(server, request).await
             }
-            Place::Server { scheme, .. } => Err(OriginError::Scheme((*scheme).to_owned())),
+        }
+    }
+
+    /// What a connection of the scheme is secured by.
+    fn security(&self, scheme: &str) -> Result<Option<u64>, OriginError> {
+        let refused = || OriginError::Scheme(scheme.to_owned());
+        match scheme {
+            "http" => Ok(None),
+            "https" => {
+                let options = self.options.borrow();
+                let tls = options.tls.as_ref().ok_or_else(refused)?;
+                Ok(Some(tls.identity()))
+            }
+            _ => Err(refused()),
         }
     }
 

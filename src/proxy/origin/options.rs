@@ -2,6 +2,9 @@
 
 use crate::config::records::Records;
 use crate::proxy::settings::{count, limit, seconds};
+use crate::proxy::snapshot::Snapshot;
+use crate::proxy::tls::OriginTls;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Limits and timeouts of the origin side.
@@ -30,6 +33,8 @@ pub struct OriginOptions {
     pub total_max: usize,
     /// The largest response head, in bytes (`http.response_header_max_size`).
     pub head_bytes_max: usize,
+    /// TLS with origins; without, those of https are refused.
+    pub tls: Option<Arc<OriginTls>>,
 }
 
 impl Default for OriginOptions {
@@ -54,6 +59,16 @@ impl OriginOptions {
             per_server_max: number(records.http_per_server_connection_max),
             total_max: number(records.http_server_max_connections),
             head_bytes_max: number(records.http_response_header_max_size),
+            tls: None,
+        }
+    }
+
+    /// The options that the configuration in force says.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            tls: snapshot.origin_tls.clone(),
+            ..Self::from_records(&snapshot.records)
         }
     }
 }

@@ -15,8 +15,26 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The server a connection belongs to: its name and port.
-pub(super) type ServerKey = (Arc<str>, u16);
+/// The server a connection belongs to, and what it is secured by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ServerKey {
+    /// Its name or address, in URL form; over TLS it has proven to be that.
+    pub(super) host: Arc<str>,
+    pub(super) port: u16,
+    /// The identity of the settings of TLS; none in clear.
+    pub(super) tls: Option<u64>,
+}
+
+impl ServerKey {
+    /// A server spoken to in clear.
+    pub(super) const fn plain(host: Arc<str>, port: u16) -> Self {
+        Self {
+            host,
+            port,
+            tls: None,
+        }
+    }
+}
 
 /// Connections open over all threads; those to each server are kept apart only
 /// while `per_server.connection.max` limits them.

@@ -3,6 +3,7 @@
 use super::error::OriginError;
 use super::judged::Judged;
 use super::pool::Lease;
+use super::stream::OriginStream;
 use crate::base::clock::WallTime;
 use crate::http::framing::BodyFraming;
 use crate::metrics::{Cells, Metric};
@@ -15,7 +16,6 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// A final response's head, and its body to come.
@@ -82,8 +82,8 @@ impl OriginBody {
 /// A connection that speaks another protocol now (RFC 9110 7.8).
 #[derive(Debug)]
 pub struct Switched {
-    /// The socket.
-    pub stream: TcpStream,
+    /// The connection.
+    pub stream: OriginStream,
     /// What of the other protocol came with the 101.
     pub first: Bytes,
     /// Counts it as long as it lasts.
@@ -95,7 +95,7 @@ impl Switched {
     pub(super) async fn of(switch: OnUpgrade, lease: Lease) -> Result<Self, OriginError> {
         let gone = |error| OriginError::from_hyper(&error);
         let upgraded = switch.await.map_err(gone)?;
-        let parts = upgraded.downcast::<TokioIo<Judged<TcpStream>>>();
+        let parts = upgraded.downcast::<TokioIo<Judged<OriginStream>>>();
         let parts = parts.map_err(|_| OriginError::Closed("its socket is gone".to_owned()))?;
         let (stream, rest) = parts.io.into_inner().into_parts();
         Ok(Self {

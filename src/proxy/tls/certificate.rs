@@ -71,6 +71,7 @@ pub(super) struct Contents {
     /// None where it is in the certificate's own file.
     key: Option<(PathBuf, Vec<u8>)>,
     chain: Option<(PathBuf, Vec<u8>)>,
+    staple: Option<(PathBuf, Vec<u8>)>,
 }
 
 impl Contents {
@@ -82,11 +83,14 @@ impl Contents {
         let key = files.key.as_ref().map(|name| (&directories.keys, name));
         let chain = files.chain.as_ref();
         let chain = chain.map(|name| (&directories.authorities, name));
+        let staple = files.staple.as_ref();
+        let staple = staple.map(|name| (&directories.staples, name));
         let read = |(dir, name): (&PathBuf, &String)| read(dir.join(name));
         Ok(Self {
             certificate: read((&directories.certificates, &files.certificate))?,
             key: key.map(read).transpose()?,
             chain: chain.map(read).transpose()?,
+            staple: staple.map(read).transpose()?,
         })
     }
 
@@ -97,6 +101,7 @@ impl Contents {
             Some(&self.certificate),
             self.key.as_ref(),
             self.chain.as_ref(),
+            self.staple.as_ref(),
         ];
         for (_, bytes) in files.into_iter().flatten() {
             // A digest of each, so that no byte may move from file to file.
@@ -147,10 +152,12 @@ impl Certificate {
             file: file.clone(),
             cause: cause.to_string(),
         })?;
-        let key = certified(chain, &key).map_err(|cause| CertificateError::Key {
+        let mut key = certified(chain, &key).map_err(|cause| CertificateError::Key {
             file: file.clone(),
             cause,
         })?;
+        let staple = contents.staple.as_ref();
+        key.ocsp = staple.map(|(_, bytes)| bytes.clone());
         Ok(Self {
             key: Arc::new(key),
             names,
@@ -165,26 +172,42 @@ impl Certificate {
     }
 }
 
+/// Every certificate of a file, at least one.
+pub(super) fn read_all(file: PathBuf) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let (file, bytes) = read(file)?;
+    let mut all = Vec::new();
+    append(&mut all, &file, &bytes)?;
+    Ok(all)
+}
+
 /// The certificates that are sent: its own first.
 fn chain(contents: &Contents) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let mut chain = Vec::new();
-    for (file, bytes) in [Some(&contents.certificate), contents.chain.as_ref()]
-        .into_iter()
-        .flatten()
-    {
-        let none = |cause: String| CertificateError::NoCertificate {
-            file: file.clone(),
-            cause,
-        };
-        let before = chain.len();
-        for certificate in CertificateDer::pem_slice_iter(bytes) {
-            chain.push(certificate.map_err(|cause| none(cause.to_string()))?);
-        }
-        if chain.len() == before {
-            return Err(none("it has no such section".to_owned()));
-        }
+    let files = [Some(&contents.certificate), contents.chain.as_ref()];
+    for (file, bytes) in files.into_iter().flatten() {
+        append(&mut chain, file, bytes)?;
     }
     Ok(chain)
+}
+
+/// Adds the certificates of a file, at least one.
+fn append(
+    chain: &mut Vec<CertificateDer<'static>>,
+    file: &Path,
+    bytes: &[u8],
+) -> Result<(), CertificateError> {
+    let none = |cause: String| CertificateError::NoCertificate {
+        file: file.to_owned(),
+        cause,
+    };
+    let before = chain.len();
+    for certificate in CertificateDer::pem_slice_iter(bytes) {
+        chain.push(certificate.map_err(|cause| none(cause.to_string()))?);
+    }
+    if chain.len() == before {
+        return Err(none("it has no such section".to_owned()));
+    }
+    Ok(())
 }
 
 fn certified(

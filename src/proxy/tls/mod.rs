@@ -1,6 +1,7 @@
-//! TLS with clients: which certificate for whom, and the handshake.
+//! TLS with clients: which certificate for whom, and the handshake; and TLS with
+//! origins.
 //!
-//! What the records say of it holds from the start; the certificates change
+//! What the records say of the clients' side holds from the start; the certificates change
 //! while the server runs, each for itself.
 
 mod certificate;
@@ -9,14 +10,17 @@ mod choose;
 mod counters;
 mod handshake;
 mod options;
+mod outbound;
 mod server;
 
 pub use certificate::CertificateError;
 pub use handshake::HandshakeError;
-pub use options::{Directories, TlsOptions};
+pub use options::{ClientProof, Directories, TlsOptions};
+pub use outbound::{OriginTls, TlsError, TlsFault};
 pub use server::{CertificateState, Summary, TlsServer};
 
 pub(super) use handshake::accept;
+pub(super) use outbound::count_origin;
 
 #[cfg(test)]
 mod tests;

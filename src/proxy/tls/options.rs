@@ -16,6 +16,21 @@ pub struct Directories {
     pub keys: PathBuf,
     /// Of what leads to an issuer (`ssl.CA.cert.path`).
     pub authorities: PathBuf,
+    /// Of OCSP responses (`ssl.ocsp.response.path`).
+    pub staples: PathBuf,
+}
+
+/// Whether clients must prove themselves by a certificate
+/// (`ssl.client.certification_level`), and by whose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClientProof {
+    /// None is asked for.
+    #[default]
+    None,
+    /// One is asked for, and must be of an authority in this file if it comes.
+    Optional(PathBuf),
+    /// One of an authority in this file must come.
+    Required(PathBuf),
 }
 
 /// What the records say of TLS with clients.
@@ -30,6 +45,8 @@ pub struct TlsOptions {
     pub handshake: Duration,
     /// Where files are.
     pub directories: Directories,
+    /// What clients must prove.
+    pub proof: ClientProof,
 }
 
 impl TlsOptions {
@@ -40,11 +57,13 @@ impl TlsOptions {
             0 => 0,
             _ => usize::try_from(records.ssl_server_session_ticket_number).unwrap_or(0),
         };
+        let directories = Directories::from_records(records, dir);
         Self {
+            proof: proof(records, &directories),
             versions: versions(records),
             tickets,
             handshake: limit(records.ssl_handshake_timeout_in),
-            directories: Directories::from_records(records, dir),
+            directories,
         }
     }
 }
@@ -57,9 +76,22 @@ impl Directories {
         let keys = path(&records.ssl_server_private_key_path);
         Self {
             keys: keys.unwrap_or_else(|| certificates.clone()),
+            staples: path(&records.ssl_ocsp_response_path).unwrap_or_else(|| certificates.clone()),
             authorities: path(&records.ssl_ca_cert_path).unwrap_or_else(|| certificates.clone()),
             certificates,
         }
+    }
+}
+
+/// A level without a file asks for what no file can prove: it is refused when
+/// the file is read.
+fn proof(records: &Records, directories: &Directories) -> ClientProof {
+    let name = records.ssl_ca_cert_filename.as_deref().unwrap_or_default();
+    let file = directories.authorities.join(name);
+    match records.ssl_client_certification_level {
+        0 => ClientProof::None,
+        1 => ClientProof::Optional(file),
+        _ => ClientProof::Required(file),
     }
 }
 

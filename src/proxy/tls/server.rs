@@ -1,15 +1,19 @@
 //! The server's side of TLS: what all event threads share.
 
+use super::certificate::read_all;
 use super::certificates::Certificates;
 use super::choose::Chooser;
-use super::options::{Directories, TlsOptions};
+use super::options::{ClientProof, Directories, TlsOptions};
+use super::outbound::TlsError;
 use crate::config::ConfigError;
 use crate::config::ssl_multicert::MulticertFile;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
-use rustls::server::{NoServerSessionStorage, ResolvesServerCertUsingSni};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, ResolvesServerCertUsingSni, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
 use serde::Serialize;
 use std::fmt;
 use std::net::SocketAddr;
@@ -65,9 +69,9 @@ impl TlsServer {
     /// A server without certificates.
     ///
     /// # Errors
-    /// No version is spoken, or the system gives no random bytes for the keys
-    /// of tickets.
-    pub fn new(options: TlsOptions) -> Result<Self, rustls::Error> {
+    /// No version is spoken, the authorities of clients can't be read, or the
+    /// system gives no random bytes for the keys of tickets.
+    pub fn new(options: TlsOptions) -> Result<Self, TlsError> {
         Ok(Self {
             settings: settings(&options)?,
             handshake: options.handshake,
@@ -166,14 +170,35 @@ impl TlsServer {
     }
 }
 
+fn client_verifier(
+    proof: &ClientProof,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let (ClientProof::Optional(file) | ClientProof::Required(file)) = proof else {
+        return Ok(WebPkiClientVerifier::no_client_auth());
+    };
+    let mut roots = RootCertStore::empty();
+    for authority in read_all(file.clone())? {
+        roots.add(authority)?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(provider));
+    let builder = match proof {
+        ClientProof::Optional(_) => builder.allow_unauthenticated(),
+        ClientProof::Required(_) | ClientProof::None => builder,
+    };
+    let verifier = builder.build();
+    Ok(verifier.map_err(|error| rustls::Error::General(error.to_string()))?)
+}
+
 /// What does not change: versions, tickets, protocols. Sessions are kept by
 /// clients alone, in tickets whose keys all threads share and change every few
 /// hours; nothing is stored for them here.
-fn settings(options: &TlsOptions) -> Result<ServerConfig, rustls::Error> {
+fn settings(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(default_provider());
+    let verifier = client_verifier(&options.proof, &provider)?;
     let mut settings = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&options.versions)?
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
     settings.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     settings.session_storage = Arc::new(NoServerSessionStorage {});

@@ -136,8 +136,6 @@ fn what_is_not_supported_is_refused_by_name() {
         ("map http://a/ http://b/ @internal", "@internal"),
         ("map http://a/ http://b/ @strategy=x", "@strategy"),
         ("map tunnel://a/ http://b/", "scheme tunnel"),
-        ("map ws://a/ wss://b/", "TLS to origins"),
-        ("map http://a/ https://b/", "TLS to origins"),
     ] {
         let error = error(text);
         assert!(
@@ -159,9 +157,14 @@ fn a_rule_for_websockets_leads_to_the_http_they_begin_as() {
 }
 
 #[test]
-fn redirects_may_go_to_https() {
-    let redirect = rule("redirect http://a.cn/ https://a.cn/");
-    assert_eq!(redirect.to.scheme, Scheme::Https);
+fn rules_may_lead_to_https() {
+    for text in [
+        "redirect http://a.cn/ https://a.cn/",
+        "map http://a.cn/ https://a.cn/",
+        "map ws://a.cn/ wss://a.cn/",
+    ] {
+        assert_eq!(rule(text).to.scheme, Scheme::Https, "{text}");
+    }
 }
 
 #[test]

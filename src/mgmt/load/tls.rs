@@ -1,0 +1,89 @@
+//! What the files say of TLS, and of who introduces clients.
+
+use super::{Loaded, place_of, read_if_there};
+use crate::config::place::Place;
+use crate::config::ports::{Port, PortList};
+use crate::config::records::Records;
+use crate::config::ssl_multicert::{self, MulticertFile};
+use crate::config::{ConfigError, Findings};
+use crate::mgmt::files::Reader;
+use crate::proxy::tls::OriginTls;
+use std::sync::Arc;
+
+/// The record of the authorities that origins may prove themselves by.
+const CA_FILE: &str = "proxy.config.ssl.client.CA.cert.filename";
+
+/// The record of what we prove ourselves by to origins.
+const OWN_CERTIFICATE: &str = "proxy.config.ssl.client.cert.filename";
+
+pub(super) fn read_multicert(
+    reader: &Reader,
+    records: &Records,
+    found: &mut Findings,
+) -> MulticertFile {
+    let name = &*records.ssl_server_multicert_filename;
+    let bytes = read_if_there(reader, name, found);
+    let (multicert, findings) = ssl_multicert::parse(name, &bytes);
+    found.extend(findings);
+    multicert
+}
+
+/// Why ports could not serve whom they are for.
+pub(super) fn port_faults(
+    ports: &PortList,
+    (records, file): (&Records, &MulticertFile),
+    place: &Place,
+) -> Vec<ConfigError> {
+    let any = |wanted: fn(&Port) -> bool| ports.ports.iter().any(wanted);
+    let tls = any(|port| port.tls).then(|| tls_fault(records, file, place));
+    let introduced = any(|port| port.introduced).then(|| introducer_fault(records, place));
+    [tls, introduced].into_iter().flatten().flatten().collect()
+}
+
+fn introducer_fault(records: &Records, place: &Place) -> Option<ConfigError> {
+    if records.http_proxy_protocol_allowlist.is_some() {
+        return None;
+    }
+    let mut error = place.error("pp", "nobody is believed who introduces a client");
+    error.help = Some("set proxy.config.http.proxy_protocol_allowlist".into());
+    Some(error)
+}
+
+/// Why no client could be served at a port that speaks TLS.
+fn tls_fault(records: &Records, file: &MulticertFile, place: &Place) -> Option<ConfigError> {
+    let mut error = if file.entries.is_empty() {
+        let name = &records.ssl_server_multicert_filename;
+        place.error("ssl", format!("there is no certificate in {name}"))
+    } else if records.ssl_tlsv1_2 == 0 && records.ssl_tlsv1_3 == 0 {
+        place.error("ssl", "no version of TLS is spoken")
+    } else {
+        return None;
+    };
+    error.help = Some(match file.entries.is_empty() {
+        true => "name one by ssl_cert_name".into(),
+        false => "set proxy.config.ssl.TLSv1_3 to 1".into(),
+    });
+    Some(error)
+}
+
+/// TLS with origins; its errors are those of the files that its records name.
+pub(super) fn origin_tls(loaded: &Loaded, found: &mut Findings) -> Option<Arc<OriginTls>> {
+    let place = |name| place_of(&loaded.running, &loaded.records_file, name);
+    match OriginTls::read(&loaded.records, &loaded.dir) {
+        Ok(tls) => {
+            if !tls.has_authorities() {
+                let what = "the system trusts no authority: no origin of https can prove itself";
+                let mut warning = place(CA_FILE).error("", what);
+                warning.help = Some(format!("name a file by {CA_FILE}"));
+                found.warnings.push(warning);
+            }
+            Some(Arc::new(tls))
+        }
+        Err(error) => {
+            found
+                .errors
+                .push(place(OWN_CERTIFICATE).error("", error.to_string()));
+            None
+        }
+    }
+}

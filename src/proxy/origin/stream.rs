@@ -1,0 +1,73 @@
+//! The bytes to and from an origin: in clear, or over TLS.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// A connection to an origin.
+#[derive(Debug)]
+pub enum OriginStream {
+    /// In clear.
+    Plain(TcpStream),
+    /// Over TLS.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Calls the method of what is within.
+macro_rules! within {
+    ($stream:expr, $inner:ident => $call:expr) => {
+        match $stream.get_mut() {
+            Self::Plain(inner) => {
+                let $inner = Pin::new(inner);
+                $call
+            }
+            Self::Tls(inner) => {
+                let $inner = Pin::new(inner.as_mut());
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for OriginStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        within!(self, inner => inner.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for OriginStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        within!(self, inner => inner.poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        within!(self, inner => inner.poll_write_vectored(cx, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        within!(self, inner => inner.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        within!(self, inner => inner.poll_shutdown(cx))
+    }
+}

@@ -1,0 +1,327 @@
+//! TLS with origins: whom they must prove to be, and what we prove.
+
+use super::certificate::{Certificate, CertificateError, Contents};
+use super::options::Directories;
+use crate::config::records::Records;
+use crate::config::ssl_multicert::CertificateFiles;
+use crate::metrics::{Cells, Metric};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    AlertDescription, ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind,
+    RootCertStore, SignatureScheme,
+};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Why there is no TLS as the records want it.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file of authorities, or our certificate for origins.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The library refuses what the files hold.
+    #[error("TLS can't be had: {0}")]
+    Library(#[from] Error),
+}
+
+/// Why there is no connection over TLS with an origin.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFault {
+    /// Its name can't be asked for.
+    #[error("{0}")]
+    Name(String),
+    /// It took longer than a connection may (`http.connect_attempts_timeout`).
+    #[error("the handshake was not done after {0:?}")]
+    Slow(Duration),
+    /// It could not prove itself, or the two did not agree.
+    #[error("{0}")]
+    Library(Error),
+    /// The connection ended.
+    #[error("{0}")]
+    Io(io::Error),
+}
+
+impl TlsFault {
+    fn of(error: io::Error) -> Self {
+        let inner = error.get_ref();
+        let tls = inner.and_then(|inner| inner.downcast_ref::<Error>());
+        match tls {
+            Some(tls) => Self::Library(tls.clone()),
+            None => Self::Io(error),
+        }
+    }
+
+    /// The counter of it.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the library's reasons grow; those without a counter are others"
+    )]
+    pub(in crate::proxy) fn metric(&self) -> Metric {
+        use rustls::CertificateError as Certificate;
+        let Self::Library(error) = self else {
+            return Metric::SslOriginOtherErrors;
+        };
+        match error {
+            Error::InvalidCertificate(
+                Certificate::Expired | Certificate::ExpiredContext { .. },
+            ) => Metric::SslOriginExpiredCert,
+            Error::InvalidCertificate(Certificate::UnknownIssuer) => Metric::SslOriginUnknownCa,
+            Error::InvalidCertificate(_) => Metric::SslOriginCertVerifyFailed,
+            Error::AlertReceived(AlertDescription::ProtocolVersion)
+            | Error::PeerIncompatible(_) => Metric::SslOriginWrongVersion,
+            _ => Metric::SslOriginOtherErrors,
+        }
+    }
+}
+
+/// Counts a handshake with an origin that is done.
+pub(in crate::proxy) fn count_origin(cells: &Cells, connection: &ClientConnection) {
+    cells.add(Metric::SslSuccessOut, 1);
+    if connection.handshake_kind() == Some(HandshakeKind::Resumed) {
+        cells.add(Metric::SslOriginSessionReused, 1);
+    }
+}
+
+/// What is made of a certificate that an origin can't prove itself by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    /// Nothing is verified.
+    Disabled,
+    /// A warning in the log.
+    Permissive,
+    /// There is no connection.
+    Enforced,
+}
+
+impl Policy {
+    fn named(name: &str) -> Self {
+        match name {
+            "DISABLED" => Self::Disabled,
+            "PERMISSIVE" => Self::Permissive,
+            _ => Self::Enforced,
+        }
+    }
+}
+
+/// The settings of TLS with origins.
+pub struct OriginTls {
+    config: Arc<ClientConfig>,
+    identity: u64,
+    authorities: usize,
+}
+
+impl fmt::Debug for OriginTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OriginTls")
+            .field("identity", &self.identity)
+            .field("authorities", &self.authorities)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Equal are those of which a connection made by one serves the other.
+impl PartialEq for OriginTls {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+}
+
+impl Eq for OriginTls {}
+
+impl OriginTls {
+    /// As the records want it, where the configuration lies in `dir`. Reads the
+    /// authorities' certificates and ours: not for an event thread.
+    ///
+    /// # Errors
+    /// [`TlsError`], if a record names a file that is not usable.
+    pub fn read(records: &Records, dir: &Path) -> Result<Self, TlsError> {
+        let policy = Policy::named(&records.ssl_client_verify_server_policy);
+        let authorities = authorities(records, dir)?;
+        let own = own_certificate(records, dir)?;
+        let identity = identity(policy, &authorities, own.as_ref());
+        let verifier = Verifier::new(policy, &authorities)?;
+        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match own {
+            Some(own) => builder
+                .with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(own.key))),
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            identity,
+            authorities: authorities.len(),
+        })
+    }
+
+    /// A number that differs where any setting does.
+    pub(in crate::proxy) const fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Whether an origin could prove itself at all, if it must.
+    #[must_use]
+    pub const fn has_authorities(&self) -> bool {
+        self.authorities > 0
+    }
+
+    /// Shakes hands with the origin of that name or address, in URL form, which
+    /// is asked for (SNI) and must be its certificate's.
+    pub(in crate::proxy) async fn connect(
+        &self,
+        stream: TcpStream,
+        host: &str,
+    ) -> Result<TlsStream<TcpStream>, TlsFault> {
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        let name = ServerName::try_from(bare.unwrap_or(host).to_owned());
+        let name = name.map_err(|error| TlsFault::Name(error.to_string()))?;
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        connector.connect(name, stream).await.map_err(TlsFault::of)
+    }
+}
+
+/// Those of the record's file, else those that the system trusts.
+fn authorities(
+    records: &Records,
+    dir: &Path,
+) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let Some(name) = records.ssl_client_ca_cert_filename.as_deref() else {
+        return Ok(rustls_native_certs::load_native_certs().certs);
+    };
+    let base = directory(records.ssl_client_ca_cert_path.as_deref(), dir);
+    super::certificate::read_all(base.join(name))
+}
+
+fn directory(record: Option<&str>, dir: &Path) -> PathBuf {
+    record.map_or_else(|| dir.to_owned(), |name| dir.join(name))
+}
+
+/// What we prove ourselves by to origins that ask.
+fn own_certificate(records: &Records, dir: &Path) -> Result<Option<Certificate>, CertificateError> {
+    let Some(name) = records.ssl_client_cert_filename.as_deref() else {
+        return Ok(None);
+    };
+    let certificates = directory(records.ssl_client_cert_path.as_deref(), dir);
+    let keys = records.ssl_client_private_key_path.as_deref();
+    let directories = Directories {
+        keys: keys.map_or_else(|| certificates.clone(), |name| dir.join(name)),
+        certificates,
+        ..Directories::default()
+    };
+    let key = records.ssl_client_private_key_filename.as_deref();
+    let files = CertificateFiles {
+        certificate: name.to_owned(),
+        key: key.map(str::to_owned),
+        chain: None,
+        staple: None,
+    };
+    Certificate::parse(&Contents::read(&files, &directories)?).map(Some)
+}
+
+fn identity(policy: Policy, authorities: &[CertificateDer<'_>], own: Option<&Certificate>) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(format!("{policy:?}").as_bytes());
+    for authority in authorities {
+        hash.update(authority);
+    }
+    let own = own.map_or(0, |own| own.digest);
+    hash.update(&own.to_le_bytes());
+    hash.digest()
+}
+
+/// Judges origins' certificates by a policy.
+#[derive(Debug)]
+struct Verifier {
+    policy: Policy,
+    /// None where nobody is trusted.
+    web: Option<Arc<WebPkiServerVerifier>>,
+    provider: CryptoProvider,
+}
+
+impl Verifier {
+    /// Certificates of authorities that can't be read are left out, as
+    /// everybody does: systems have odd ones.
+    fn new(policy: Policy, authorities: &[CertificateDer<'static>]) -> Result<Self, Error> {
+        let provider = default_provider();
+        let mut roots = RootCertStore::empty();
+        let (taken, _) = roots.add_parsable_certificates(authorities.iter().cloned());
+        let web = (taken > 0).then(|| {
+            let shared = Arc::new(provider.clone());
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), shared).build()
+        });
+        let web = web.transpose();
+        let web = web.map_err(|error| Error::General(error.to_string()))?;
+        Ok(Self {
+            policy,
+            web,
+            provider,
+        })
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        staple: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.policy == Policy::Disabled {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let unknown = Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let web = self.web.as_ref().ok_or(unknown);
+        let judged =
+            web.and_then(|web| web.verify_server_cert(certificate, chain, name, staple, now));
+        match judged {
+            Err(error) if self.policy == Policy::Permissive => {
+                let name = name.to_str();
+                tracing::warn!(origin = %name, %error, "an origin that is not proven is used on");
+                Ok(ServerCertVerified::assertion())
+            }
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

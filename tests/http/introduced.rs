@@ -1,0 +1,65 @@
+//! Clients that a balancer introduces by the PROXY protocol.
+
+use crate::pki::{Authority, connect};
+use crate::support::{Client, Origin, Proxy, ok};
+use std::io::{Read, Write};
+use std::sync::Arc;
+use strata::metrics::Metric;
+
+const BELIEVED: &str = "CONFIG proxy.config.http.proxy_protocol_allowlist STRING 127.0.0.0/8\n";
+const V1: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 4660 80\r\n";
+const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc0\0\x02\x02\x12\x34\0\x50";
+const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0";
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a.example\r\nAuthorization: x\r\n\r\n";
+
+fn origin() -> Origin {
+    Origin::answering(|request| ok(&request.fields("x-forwarded-for").join(",")))
+}
+
+#[test]
+fn the_client_is_who_was_introduced_for_every_request_of_the_connection() {
+    let origin = origin();
+    let remap = format!("map http://a.example/ http://{}/\n", origin.address);
+    let proxy = Proxy::with(BELIEVED, &remap);
+    for (introduction, client) in [(V1, "192.0.2.1"), (V2, "192.0.2.1"), (LOCAL, "127.0.0.1")] {
+        let mut balancer = Client::connect(proxy.address);
+        balancer.send(introduction);
+        for _ in 0..2 {
+            assert_eq!(balancer.ask(GET).text(), client);
+        }
+    }
+}
+
+#[test]
+fn an_introduction_goes_before_the_handshake_of_tls() {
+    let origin = origin();
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let issued = authority.issue(&["a.example"]);
+    issued.write(&dir.path().join("a.pem"));
+    let remap = format!("map https://a.example/ http://{}/\n", origin.address);
+    let multicert = "ssl_cert_name=a.pem\n";
+    let proxy = Proxy::over_tls(BELIEVED, &remap, (dir.path(), multicert));
+    let config = Arc::new(authority.client());
+    let mut client = connect(&config, proxy.address, "a.example");
+    client.sock.write_all(V2).unwrap();
+    let request = b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
+    client.write_all(request).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("192.0.2.1"), "{answer}");
+}
+
+#[test]
+fn who_is_not_introduced_by_somebody_believed_is_not_served() {
+    let origin = origin();
+    let remap = format!("map http://a.example/ http://{}/\n", origin.address);
+    let strangers = BELIEVED.replace("127.0.0.0/8", "192.0.2.0/24");
+    for (records, sent) in [(BELIEVED, GET), (&strangers, V1), (&strangers, GET)] {
+        let proxy = Proxy::with(records, &remap);
+        let mut client = Client::connect(proxy.address);
+        assert!(client.send(sent).is_closed());
+        assert_eq!(proxy.counter(Metric::NetIntroductionsRefused), 1);
+    }
+    assert_eq!(origin.requests().len(), 0);
+}
