@@ -154,7 +154,7 @@ async fn upward<R: ClientRead>(
         match body.next().await {
             Ok(Some(part)) => {
                 moved.set(Instant::now());
-                if origin.write_all(&part).await.is_err() {
+                if origin.write_all(&part).await.is_err() || origin.flush().await.is_err() {
                     return false;
                 }
             }

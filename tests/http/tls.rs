@@ -161,6 +161,29 @@ fn one_connection_serves_many_requests_and_a_large_body_is_whole() {
 }
 
 #[test]
+fn a_client_that_takes_little_at_a_time_gets_the_last_byte_too() {
+    let site = Site::new();
+    let body = "0123456789abcdef".repeat(1 << 18);
+    let sent = body.clone();
+    let origin = Origin::answering(move |_| ok(&sent));
+    let proxy = site.simple("", &origin);
+    let mut client = connect(&site.client(), proxy.address, "a.example");
+    let socket = socket2::SockRef::from(&client.sock);
+    socket.set_recv_buffer_size(65_536).unwrap();
+    client
+        .write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        .unwrap();
+    // The connection is kept, so that nothing but the body's end ends this.
+    let mut answer = Vec::new();
+    let mut piece = [0; 1000];
+    while !answer.ends_with(&body.as_bytes()[body.len() - 1000..]) || answer.len() < body.len() {
+        let read = client.read(&mut piece).unwrap();
+        assert_ne!(read, 0, "an end after {}", answer.len());
+        answer.extend_from_slice(&piece[..read]);
+    }
+}
+
+#[test]
 fn the_versions_of_the_records_are_spoken_and_no_other() {
     let site = Site::new();
     let origin = Origin::answering(|_| ok("x"));

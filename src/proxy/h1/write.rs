@@ -115,11 +115,22 @@ impl<W: AsyncWrite + Unpin> WriteSide<W> {
             offset: 0,
         };
         let wait = (&mut self.patience, self.stall);
-        let result = write_parts(&mut self.io, &mut parts, wait).await;
+        let mut result = write_parts(&mut self.io, &mut parts, wait).await;
+        if result.is_ok() {
+            result = self.flush().await;
+        }
         if result.is_err() {
             self.phase = Phase::Broken;
         }
         result
+    }
+
+    /// Over TLS, what was written may still wait here for room in the socket,
+    /// and nobody would come back to it.
+    async fn flush(&mut self) -> Result<(), ReplyError> {
+        let flush = self.io.flush();
+        let flushed = self.patience.wait(self.stall, flush).await;
+        Ok(flushed.ok_or(ReplyError::Stalled(self.stall))??)
     }
 
     /// Tells the peer that nothing more comes.
