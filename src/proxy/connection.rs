@@ -15,7 +15,7 @@ use super::tls;
 use super::transaction;
 use crate::base::scheme::Scheme;
 use crate::metrics::{Cells, Held, Metric};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use socket2::SockRef;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -47,7 +47,7 @@ pub(super) async fn serve(
         }
     }
     if dialect.tls {
-        Box::pin(serve_tls(&context, stream, (peer, snapshot))).await;
+        Box::pin(serve_tls(context, stream, (peer, snapshot))).await;
     } else {
         serve_plain(context, stream, (peer, snapshot)).await;
     }
@@ -155,7 +155,7 @@ async fn serve_h1(
 
 /// A client that does not get through the handshake has been told, or is gone.
 async fn serve_tls(
-    context: &WorkerContext,
+    context: Rc<WorkerContext>,
     stream: TcpStream,
     (peer, snapshot): (Peer, Arc<Snapshot>),
 ) {
@@ -176,10 +176,21 @@ async fn serve_tls(
         scheme: Scheme::Https,
         ..snapshot.conn
     };
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        let arrived = Arrived {
+            io: stream,
+            begun: Bytes::new(),
+            peer,
+            conn: options,
+            options: snapshot.h2,
+        };
+        drop(snapshot);
+        return serve_h2(context, arrived).await;
+    }
     drop(snapshot);
     let (read, write) = tokio::io::split(stream);
     let conn = ClientConn::new(read, write, options);
-    if let Some((read, write)) = converse(context, &peer, conn).await {
+    if let Some((read, write)) = converse(&context, &peer, conn).await {
         let (stream, _) = read.unsplit(write).into_inner();
         reset(&stream.into_inner());
     }

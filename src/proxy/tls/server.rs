@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is spoken over TLS, best first (RFC 7301).
-const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
+const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
 
 /// A certificate as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -6,6 +6,7 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
 use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// How long a test waits before it fails.
@@ -53,7 +54,14 @@ impl H2Client {
     }
 
     pub(super) async fn connect_as(address: SocketAddr, builder: &Builder) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
+        Self::over(TcpStream::connect(address).await.unwrap(), builder).await
+    }
+
+    /// A connection over a stream that speaks HTTP/2.
+    pub(super) async fn over<T>(stream: T, builder: &Builder) -> Self
+    where
+        T: AsyncRead + AsyncWrite + Unpin + 'static + Send,
+    {
         let (send, connection) = builder.handshake(stream).await.unwrap();
         // How it ends is seen by its streams.
         tokio::spawn(async move { drop(connection.await) });

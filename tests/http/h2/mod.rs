@@ -8,6 +8,7 @@ mod connections;
 mod exchange;
 mod raw;
 mod strict;
+mod tls;
 mod websocket;
 
 use crate::support::{Origin, Proxy};
