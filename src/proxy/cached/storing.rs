@@ -9,10 +9,6 @@ use tokio::time::{Instant, timeout_at};
 
 /// A store that gets on by nothing for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Bytes of a body that may wait for room while more of it comes. With the
-/// piece that is growing, less than the memory of a fill: whoever falls out of
-/// that finds in the store what he missed.
-const LAG_MAX: u64 = 2 << 20;
 
 /// An object being stored: written by the fetch, read back by followers that
 /// fell behind. Its lock is held for memory work only.
@@ -22,7 +18,8 @@ pub struct Storing(Arc<Mutex<Option<ObjectWriter>>>);
 /// How far a store may lag behind its body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lag {
-    /// By what may wait while more comes.
+    /// By the piece that is growing: with one that waits for room, and what the
+    /// fill holds for its followers, 4 MiB.
     UnderWay,
     /// By nothing, and there is room for the object's end.
     End,
@@ -32,7 +29,6 @@ impl Lag {
     /// The room that a store which lags further than this waits for.
     fn room(self, writer: &ObjectWriter) -> Option<Room> {
         match self {
-            Self::UnderWay if writer.waiting() <= LAG_MAX => None,
             Self::UnderWay => writer.room(false),
             Self::End => writer.room(true),
         }

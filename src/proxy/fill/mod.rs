@@ -51,7 +51,7 @@ pub struct FillLimits {
 impl Default for FillLimits {
     fn default() -> Self {
         Self {
-            window: 4 << 20,
+            window: 2 << 20,
             remembered: 65_536,
             memory: Duration::from_secs(60),
         }
