@@ -69,6 +69,10 @@ const TABLES: &[&str] = &["src/metrics/rows.rs"];
 /// Public functions without a caller in src, and who calls them instead.
 const CALLED_FROM_OUTSIDE: &[(&str, &str)] = &[
     ("crowd", "tests have a device refuse reads by it"),
+    (
+        "hang_inside",
+        "tests have a device leave the writes of stripes unanswered by it",
+    ),
     ("edit", "tests damage a disk by it"),
     ("in_process", "a program that runs a server inside itself"),
     ("is_complete", "tests of the decoder ask at every cut"),

@@ -4,6 +4,7 @@
 //! takes the next epoch for its key, and what began before is dead. A clear
 //! does so for all keys of a volume, or of all.
 
+mod attendance;
 mod layout;
 mod lineage;
 mod rules;

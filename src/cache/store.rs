@@ -189,6 +189,9 @@ impl Cache {
     pub fn remove(&self, key: &CacheKey) {
         let gone = self.invalidate(key);
         self.counters.remove(gone.found);
+        if !gone.open_everywhere {
+            self.thread.note_missed();
+        }
         if !gone.known_everywhere {
             self.thread.free_later(key.hash(), gone.epoch);
         }

@@ -2,6 +2,7 @@
 
 use super::{Device, DeviceError, DeviceGeometry, Done, Request};
 use crate::base::aligned::AlignedBuf;
+use crate::base::size::MIB;
 use nix::errno::Errno;
 use parking_lot::Mutex;
 use std::fmt;
@@ -18,6 +19,8 @@ pub struct MemDisk {
     read_fault: Mutex<Option<DeviceError>>,
     fail_writes: AtomicBool,
     hangs: AtomicBool,
+    /// As `hangs`, for writes between the first MiB and the last.
+    hangs_inside: AtomicBool,
     /// Reads of this length are held, 0 for none.
     held_length: AtomicU64,
     held: Mutex<Vec<HeldRead>>,
@@ -46,6 +49,7 @@ impl MemDisk {
             read_fault: Mutex::default(),
             fail_writes: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
+            hangs_inside: AtomicBool::new(false),
             held_length: AtomicU64::new(0),
             held: Mutex::default(),
         })
@@ -76,6 +80,22 @@ impl MemDisk {
     /// From now on no request is answered before its device goes, or all are.
     pub fn hang(&self, hangs: bool) {
         self.hangs.store(hangs, Ordering::Relaxed);
+    }
+
+    /// Whether a request is not to be answered.
+    fn keeps(&self, request: &Request) -> bool {
+        let inside = match request {
+            Request::Write { offset, .. } => self.is_inside(*offset),
+            Request::Read { .. } | Request::Flush { .. } => false,
+        };
+        let hangs_inside = inside && self.hangs_inside.load(Ordering::Relaxed);
+        hangs_inside || self.hangs.load(Ordering::Relaxed)
+    }
+
+    /// Whether an offset is between the first MiB and the last.
+    fn is_inside(&self, offset: u64) -> bool {
+        let len = u64::try_from(self.bytes.lock().len()).unwrap_or(u64::MAX);
+        (MIB..len.saturating_sub(MIB)).contains(&offset)
     }
 
     fn start_read(&self, read: HeldRead) {
@@ -116,6 +136,13 @@ impl MemDisk {
 
 #[cfg(test)]
 impl MemDisk {
+    /// From now on no write between the first MiB and the last is answered
+    /// before its device goes, or all are: a span's header is written, and none
+    /// of its stripes.
+    pub(crate) fn hang_inside(&self, hangs: bool) {
+        self.hangs_inside.store(hangs, Ordering::Relaxed);
+    }
+
     /// From now on, reads are refused because too many wait.
     pub(crate) fn crowd(&self) {
         *self.read_fault.lock() = Some(DeviceError::Busy);
@@ -177,7 +204,7 @@ impl Device for MemDevice {
         if self.closed.load(Ordering::SeqCst) {
             return request.fail(DeviceError::Closed);
         }
-        if self.disk.hangs.load(Ordering::Relaxed) {
+        if self.disk.keeps(&request) {
             return self.unanswered.lock().push(request);
         }
         match request {

@@ -62,6 +62,7 @@ pub(crate) struct State {
     clears: sled::Tree,
     lives: sled::Tree,
     pub(super) layout: sled::Tree,
+    pub(super) attendance: sled::Tree,
     pub(super) runs: sled::Tree,
     /// Names the installation, and this run of it.
     pub(crate) instance: u128,
@@ -108,6 +109,7 @@ impl State {
             clears: db.open_tree("clears")?,
             lives: db.open_tree("lives")?,
             layout: db.open_tree("layout")?,
+            attendance: db.open_tree("attendance")?,
             runs,
             db,
             instance,

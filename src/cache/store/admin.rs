@@ -259,7 +259,7 @@ impl Cache {
             clock: &self.clock,
             counters: &self.counters,
         };
-        let mut made = make(&shared, &span, &options, u64::MAX);
+        let mut made = make(&shared, &span, &options, true);
         self.meet(&mut made);
         let live = made.begin();
         for entry in &mut *self.spans.lock() {

@@ -5,6 +5,7 @@
 use super::Cache;
 use super::State;
 use super::open::{Shared, seed};
+use crate::cache::format::span_header::StripeSlot;
 use crate::cache::invalidation::{Lineage, Presence, StateError};
 use crate::cache::options::SpanOptions;
 use crate::cache::span::Span;
@@ -25,27 +26,28 @@ pub(super) struct Made {
     stripes: Vec<Unbegun>,
 }
 
-/// Makes stripes of an open span. What they hold is suspect if they missed the
-/// run `last_run`.
-pub(super) fn make(shared: &Shared<'_>, span: &Span, options: &SpanOptions, last_run: u64) -> Made {
+/// Makes stripes of an open span. What they hold is suspect if they missed a run,
+/// or the span comes back within one.
+pub(super) fn make(shared: &Shared<'_>, span: &Span, options: &SpanOptions, is_back: bool) -> Made {
     let now = shared.clock.mono();
     let live = LiveSpan::new(span, options, &shared.live, now);
     let past = shared.state.life(live.uuid).unwrap_or_default();
     let live = Arc::new(live.with_past(past));
     let presence = presence(shared.state, &live);
-    let last_run = match presence {
-        Presence::Here => last_run,
-        Presence::Offline | Presence::Returning => u64::MAX,
-    };
+    let is_back = is_back || presence != Presence::Here;
     match presence {
         Presence::Here => {}
         Presence::Offline => drop(live.go_offline()),
         Presence::Returning => live.note_returning(),
     }
+    let last_run = |slot: &StripeSlot| match is_back {
+        true => u64::MAX,
+        false => shared.state.last_run(slot.uuid),
+    };
     let slots = span.content.stripes.iter();
     let stripes = slots.map(|slot| Unbegun {
         stripe: LiveStripe::new(&live, slot, shared.clock, shared.counters),
-        seed: seed(shared, span, slot, last_run),
+        seed: seed(shared, span, slot, last_run(slot)),
         is_new: span.new_stripes.contains(&slot.uuid),
     });
     let mut stripes: Vec<Unbegun> = stripes.collect();

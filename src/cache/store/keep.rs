@@ -30,6 +30,9 @@ pub(super) struct Gone {
     pub(super) waits: Vec<Written>,
     /// False while a stripe does not know yet what it holds of the key.
     pub(super) known_everywhere: bool,
+    /// Whether all stripes that may hold it are open: else nothing that is
+    /// taken away there is written yet.
+    pub(super) open_everywhere: bool,
 }
 
 impl Cache {
@@ -233,6 +236,7 @@ impl Cache {
             found,
             waits,
             known_everywhere: self.is_known(key),
+            open_everywhere: claimants.iter().all(|stripe| stripe.was_opened()),
         }
     }
 

@@ -135,6 +135,7 @@ pub(super) fn open_over(
     let hosting = Arc::new(options.hosting.clone());
     let unsettled = layout::take_part(&state, &live, &hosting);
     let volume = Volume::over(&live, &hosting);
+    note_present(&state, &volume);
     let numbers = volume.stripes().into_iter().map(|stripe| stripe.volume);
     share::say_without_room(&options.volumes, numbers);
     unsettled.iter().for_each(|stripe| stripe.date_change());
@@ -163,6 +164,16 @@ pub(super) fn open_over(
     cache.warmer.begin(Arc::downgrade(&cache));
     cache.publish();
     (cache, reports)
+}
+
+/// Writes down which stripes are there, before anything is done that they could
+/// miss.
+fn note_present(state: &State, volume: &Volume) {
+    let stripes = volume.stripes();
+    let noted = state.note_present(stripes.iter().map(|stripe| stripe.uuid));
+    if let Err(error) = noted {
+        tracing::error!(%error, "which stripes are there could not be written down");
+    }
 }
 
 /// Where it is written down what is hot: nowhere without spans to read it from.
@@ -221,7 +232,7 @@ fn open_spans(
     let spans = shared.options.spans.iter().zip(taken);
     let made = spans.map(|(options, taken)| {
         let made = taken.map(|span| {
-            let made = make(shared, &span, options, shared.state.run - 1);
+            let made = make(shared, &span, options, false);
             (made, span.formatted)
         });
         (options, made)

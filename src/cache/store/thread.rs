@@ -4,15 +4,15 @@
 use super::Cache;
 use super::keep::Gone;
 use crate::base::simulated::is_simulated;
-use crate::cache::invalidation::State;
+use crate::cache::invalidation::{State, StateError};
 use crate::cache::object::PurgeError;
-use crate::cache::volume::Written;
+use crate::cache::volume::{LiveStripe, Written};
 use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Weak;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -46,6 +46,7 @@ enum Job {
         key: u128,
         epoch: u64,
     },
+    NoteMissed,
     /// Says that it is done.
     PlaceAnew(Box<dyn FnOnce() + Send>),
     Stop(oneshot::Sender<()>),
@@ -148,6 +149,7 @@ impl CacheThread {
             cache,
             state,
             unfinished,
+            unnoted: Vec::new(),
             looks: 0,
         };
         let started = if is_simulated() {
@@ -211,6 +213,11 @@ impl CacheThread {
         self.send(Job::FreeLater { key, epoch });
     }
 
+    /// Writes down that stripes which are not open yet may miss a removal.
+    pub(super) fn note_missed(&self) {
+        self.send(Job::NoteMissed);
+    }
+
     /// Places keys anew over the spans that are online.
     pub(super) async fn place_anew(&self) {
         let (send, done) = oneshot::channel();
@@ -258,6 +265,8 @@ struct Work {
     cache: Weak<Cache>,
     state: State,
     unfinished: Vec<Unfinished>,
+    /// Stripes that may have missed a removal, which is not written down yet.
+    unnoted: Vec<Arc<LiveStripe>>,
     /// How often it has looked.
     looks: u64,
 }
@@ -313,11 +322,42 @@ impl Work {
                     durable: false,
                     step: Step::Known,
                 }),
+                Job::NoteMissed => self.note_missed(),
                 Job::Stop(done) => end = Some(done),
             }
         }
         self.purge(purges);
         end
+    }
+
+    /// Writes down once which stripes are open: before a purge that they have
+    /// written is forgotten.
+    fn note_opened(&self, cache: &Cache) -> Result<(), StateError> {
+        let mut opened = cache.volume.stripes();
+        opened.retain(|stripe| stripe.opens_now());
+        let mut each = opened.iter();
+        each.try_for_each(|stripe| self.state.note_opened(stripe.uuid))
+    }
+
+    /// Writes down that stripes which are not open yet may miss a removal: it
+    /// is remembered nowhere else. What can't be written is tried again at the
+    /// next look.
+    fn note_missed(&mut self) {
+        let stripes = self.cache.upgrade().map(|cache| cache.volume.stripes());
+        let mut missed = stripes.unwrap_or_default();
+        missed.retain(|stripe| stripe.misses_now());
+        self.unnoted.extend(missed);
+        let state = &self.state;
+        self.unnoted.retain(|stripe| {
+            if stripe.was_opened() {
+                return false;
+            }
+            let noted = state.note_missed(stripe.uuid);
+            if let Err(error) = &noted {
+                tracing::error!(%error, "what a stripe may have missed could not be written down");
+            }
+            noted.is_err()
+        });
     }
 
     /// Makes purges durable, all of them by one flush.
@@ -360,6 +400,10 @@ impl Work {
         cache.note_returned();
         cache.settle();
         cache.publish();
+        let noted = self.note_opened(&cache);
+        if !self.unnoted.is_empty() {
+            self.note_missed();
+        }
         self.finish(&cache);
         self.looks += 1;
         let remembered = match self.looks % LOOKS_A_LIFE {
@@ -367,7 +411,7 @@ impl Work {
             _ => Ok(()),
         };
         let reserved = self.state.reserve_epochs(cache.rules.epoch());
-        if let Err(error) = remembered.and(reserved) {
+        if let Err(error) = remembered.and(reserved).and(noted) {
             tracing::error!(%error, "the cache's state can't be written");
         }
     }
@@ -427,6 +471,7 @@ mod tests {
             found: false,
             waits: Vec::new(),
             known_everywhere: true,
+            open_everywhere: true,
         };
         let mut waiting = tokio::runtime::Builder::new_current_thread();
         let waiting = waiting.build().unwrap();

@@ -59,6 +59,10 @@ pub(in crate::cache) struct LiveStripe {
     pub(super) passing: Mutex<Option<Passing>>,
     /// Held by who walks.
     pub(super) walking: tokio::sync::Mutex<()>,
+    /// It was seen to be open in this run.
+    pub(super) opened: AtomicBool,
+    /// It may have missed a removal before that.
+    pub(super) missed: AtomicBool,
 }
 
 /// The stripe itself, once it is known.
@@ -145,6 +149,8 @@ impl LiveStripe {
             sharing: Sharing::default(),
             passing: Mutex::default(),
             walking: tokio::sync::Mutex::default(),
+            opened: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
         })
     }
 

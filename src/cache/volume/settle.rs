@@ -38,6 +38,23 @@ impl LiveStripe {
                 .is_some_and(|core| core.directory.cursor() >= at)
     }
 
+    /// Whether it is seen to be open for the first time in this run: its
+    /// headers say that it takes part.
+    pub(in crate::cache) fn opens_now(&self) -> bool {
+        !self.was_opened() && self.has_opened() && !self.opened.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether it may miss a removal for the first time, since it was not seen
+    /// to be open.
+    pub(in crate::cache) fn misses_now(&self) -> bool {
+        !self.was_opened() && !self.missed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether it was seen to be open in this run.
+    pub(in crate::cache) fn was_opened(&self) -> bool {
+        self.opened.load(Ordering::Acquire)
+    }
+
     /// Notes that it has never held anything.
     pub(super) fn begin_settled(&self) {
         self.settling.at.store(SETTLED, Ordering::Release);

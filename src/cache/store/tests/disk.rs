@@ -179,6 +179,34 @@ async fn an_update_a_removal_and_a_purge_hold_after_a_kill() {
 }
 
 #[tokio::test]
+async fn a_start_that_ends_before_it_opens_a_stripe_leaves_it_in_no_doubt_unless_it_missed_a_removal()
+ {
+    for removed in [false, true] {
+        let machine = Machine::with(&[SpanTier::Capacity]);
+        let first = machine.start().await;
+        store(&first.cache, &key(1), b"body").unwrap();
+        first.cache.shutdown().await;
+        first.kill();
+        for _ in 0..2 {
+            // The stripe's opening blocks are not answered while this start lasts.
+            machine.disks[0].1.hang_inside(true);
+            let ended = machine.start_now();
+            if removed {
+                ended.cache.remove(&key(2));
+            }
+            // The removal was taken note of before this.
+            ended.cache.purge(&key(3)).await.unwrap();
+            ended.kill();
+            machine.disks[0].1.hang_inside(false);
+        }
+        let last = machine.start().await;
+        let read = last.cache.read(&key(1)).await;
+        let is_trusted = read.is_ok_and(|hit| !hit.suspect && body(&hit) == b"body");
+        assert_eq!(is_trusted, !removed);
+    }
+}
+
+#[tokio::test]
 async fn what_is_due_is_written_though_purges_come_without_a_pause() {
     let machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
