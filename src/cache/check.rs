@@ -3,8 +3,9 @@
 use super::directory::{Directory, Walked};
 use super::format::Unverified;
 use super::format::fragment::{FragmentError, claimed_key};
-use super::format::span_header::StripeSlot;
+use super::format::span_header::{SpanContent, StripeSlot};
 use super::format::stripe_header::{StripeContent, StripeHeader};
+use super::known::Known;
 use super::options::{CacheOptions, SpanOptions};
 use super::plan::Holding;
 use super::span;
@@ -94,7 +95,8 @@ impl SpanCheck {
 impl StripeCheck {
     fn is_sound(&self) -> bool {
         let whole = self.fragments.damaged == 0 && self.fragments.unread == 0;
-        self.headers == 2 && whole && self.report.is_ok() && self.pages.bad == 0
+        let is_used = self.report.as_ref().is_ok_and(|report| !report.dead);
+        self.headers == 2 && whole && is_used && self.pages.bad == 0
     }
 }
 
@@ -131,10 +133,10 @@ impl fmt::Display for StripeCheck {
         } else {
             "not stopped cleanly"
         };
-        let suspect = if report.suspect {
-            ", rows are missing"
-        } else {
-            ""
+        let suspect = match (report.dead, report.suspect) {
+            (true, _) => ", nothing of it is used: the state folder knows another past",
+            (false, true) => ", used after revalidation only",
+            (false, false) => "",
         };
         write!(
             f,
@@ -163,53 +165,89 @@ impl fmt::Display for StripeCheck {
 /// Checks the spans of `options`, reading all that they hold and writing
 /// nothing. The caller holds the lock of the state directory.
 pub fn check_spans(options: &CacheOptions) -> impl Iterator<Item = SpanCheck> {
-    options.spans.iter().map(|span| SpanCheck {
+    let mut known = Known::of(options);
+    for span in options.spans.iter().filter_map(|span| open_span(span).ok()) {
+        known.meet(span.places());
+    }
+    options.spans.iter().map(move |span| SpanCheck {
         path: span.path.clone(),
-        found: check_span(span, options),
+        found: check_span(span, options, &known),
     })
 }
 
-fn check_span(span: &SpanOptions, options: &CacheOptions) -> SpanFound {
-    let device: Arc<dyn Device> = match open_read_only(&span.path) {
-        Ok(Some(device)) if device.geometry().bytes == 0 => return SpanFound::Blank,
-        Ok(Some(device)) => Arc::new(device),
-        Ok(None) if span.size.is_some() => return SpanFound::Blank,
-        Ok(None) => return SpanFound::Refused(format!("{}: not there", span.path.display())),
-        Err(error) => return SpanFound::Refused(error.to_string()),
+fn check_span(span: &SpanOptions, options: &CacheOptions, known: &Known) -> SpanFound {
+    let span = match open_span(span) {
+        Ok(span) => span,
+        Err(found) => return found,
     };
-    let (content, headers) = match span::inspect(&device, span) {
-        Ok(Some(found)) => found,
-        Ok(None) => return SpanFound::Blank,
-        Err(error) => return SpanFound::Refused(error.to_string()),
-    };
-    let stripes = content.stripes.iter().map(|slot| {
-        let place = StripePlace {
-            device: &*device,
-            slot,
-            block: content.block,
-        };
-        place.check(options)
-    });
     SpanFound::Span {
-        headers,
-        stripes: stripes.collect(),
+        headers: span.headers,
+        stripes: span.places().map(|p| p.check(options, known)).collect(),
     }
+}
+
+/// A span that can be read.
+struct ReadSpan {
+    device: Arc<dyn Device>,
+    content: SpanContent,
+    /// Good copies of its header.
+    headers: usize,
+}
+
+impl ReadSpan {
+    fn places(&self) -> impl Iterator<Item = StripePlace<'_>> {
+        self.content.stripes.iter().map(|slot| StripePlace {
+            device: &*self.device,
+            span: self.content.uuid,
+            slot,
+            block: self.content.block,
+        })
+    }
+}
+
+/// The span, or what is there in its place.
+fn open_span(span: &SpanOptions) -> Result<ReadSpan, SpanFound> {
+    let device: Arc<dyn Device> = match open_read_only(&span.path) {
+        Ok(Some(device)) if device.geometry().bytes == 0 => return Err(SpanFound::Blank),
+        Ok(Some(device)) => Arc::new(device),
+        Ok(None) if span.size.is_some() => return Err(SpanFound::Blank),
+        Ok(None) => {
+            let why = format!("{}: not there", span.path.display());
+            return Err(SpanFound::Refused(why));
+        }
+        Err(error) => return Err(SpanFound::Refused(error.to_string())),
+    };
+    match span::inspect(&device, span) {
+        Ok(Some((content, headers))) => Ok(ReadSpan {
+            device,
+            content,
+            headers,
+        }),
+        Ok(None) => Err(SpanFound::Blank),
+        Err(error) => Err(SpanFound::Refused(error.to_string())),
+    }
+}
+
+fn newest(headers: &[StripeContent]) -> Option<&StripeContent> {
+    headers.iter().max_by_key(|header| header.generation)
 }
 
 /// Where a stripe lies.
 pub(super) struct StripePlace<'a> {
     pub(super) device: &'a dyn Device,
+    /// Names its span.
+    pub(super) span: u128,
     pub(super) slot: &'a StripeSlot,
     /// Multiple of all writes, bytes.
     pub(super) block: u32,
 }
 
 impl StripePlace<'_> {
-    fn check(&self, options: &CacheOptions) -> StripeCheck {
+    fn check(&self, options: &CacheOptions, known: &Known) -> StripeCheck {
         let headers = self.headers();
-        let newest = headers.iter().max_by_key(|header| header.generation);
+        let newest = newest(&headers);
         let (mut pages, mut fragments) = (PageCount::default(), Fragments::default());
-        let report = match newest.map(|header| self.recover(header, options)) {
+        let report = match newest.map(|header| self.recover(header, options, known)) {
             None => Err("a start makes it anew, empty".to_owned()),
             Some(Err(why)) => Err(why),
             Some(Ok((stripe, report))) => {
@@ -232,18 +270,23 @@ impl StripePlace<'_> {
 
     /// What its directory says that it holds; nothing, if a start would find
     /// nothing.
-    pub(super) fn holding(&self, options: &CacheOptions) -> Holding {
+    pub(super) fn holding(&self, options: &CacheOptions, known: &Known) -> Holding {
         let headers = self.headers();
-        let newest = headers.iter().max_by_key(|header| header.generation);
-        let read = newest.and_then(|header| self.recover(header, options).ok());
-        read.map_or_else(Holding::default, |(stripe, _)| {
+        let read = newest(&headers).and_then(|header| self.recover(header, options, known).ok());
+        read.map_or_else(Holding::default, |(stripe, report)| {
             let census = stripe.directory().census();
             Holding {
                 objects: census.heads,
                 bytes: census.bytes,
                 is_partial: false,
+                is_suspect: report.suspect,
             }
         })
+    }
+
+    /// The instance that its newest header names.
+    pub(super) fn noted_instance(&self) -> Option<u128> {
+        newest(&self.headers()).map(|header| header.instance)
     }
 
     /// Its good headers.
@@ -259,20 +302,26 @@ impl StripePlace<'_> {
         .collect()
     }
 
-    /// What a start by its own installation would read.
-    fn recover(
+    /// Whom it is of, as it says itself.
+    const fn identity(&self, header: &StripeContent) -> StripeIdentity {
+        StripeIdentity {
+            uuid: self.slot.uuid,
+            volume: self.slot.volume,
+            instance: header.instance,
+            run: u64::MAX,
+            epoch: u64::MAX,
+        }
+    }
+
+    /// What a start would know of it beforehand.
+    fn start(
         &self,
         header: &StripeContent,
         options: &CacheOptions,
-    ) -> Result<(Stripe, RecoveryReport), String> {
-        let mut recovery = Recovery::new(RecoveryStart {
-            identity: StripeIdentity {
-                uuid: self.slot.uuid,
-                volume: self.slot.volume,
-                instance: header.instance,
-                run: u64::MAX,
-                epoch: u64::MAX,
-            },
+        known: &Known,
+    ) -> RecoveryStart {
+        let own = RecoveryStart {
+            identity: self.identity(header),
             known_instance: Some(header.instance),
             last_run: 0,
             length: self.slot.length,
@@ -281,7 +330,18 @@ impl StripePlace<'_> {
                 fragment_bytes: options.target_fragment_size,
                 ..StripeOptions::default()
             },
-        });
+        };
+        known.judge(self.span, own)
+    }
+
+    /// What a start would read.
+    fn recover(
+        &self,
+        header: &StripeContent,
+        options: &CacheOptions,
+        known: &Known,
+    ) -> Result<(Stripe, RecoveryReport), String> {
+        let mut recovery = Recovery::new(self.start(header, options, known));
         let read = |offset, length| {
             let length = usize::try_from(length).unwrap_or(0);
             self.read(offset, length).ok()

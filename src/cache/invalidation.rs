@@ -5,11 +5,13 @@
 //! does so for all keys of a volume, or of all.
 
 mod attendance;
+mod copied;
 mod layout;
 mod lineage;
 mod rules;
 mod state;
 
+pub(super) use copied::StateCopy;
 pub(super) use layout::{LayoutRow, SETTLED, UNDATED, next_layout};
 pub(super) use lineage::Lineage;
 pub(super) use rules::{Clears, Rules, Subject};

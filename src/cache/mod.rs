@@ -10,6 +10,7 @@ mod hosting;
 pub mod inspect;
 mod invalidation;
 pub mod key;
+mod known;
 pub mod object;
 pub mod options;
 mod placement;

@@ -3,6 +3,7 @@
 //! It judges as the start does, and writes nothing.
 
 use super::check::StripePlace;
+use super::known::Known;
 use super::options::{CacheOptions, SpanOptions};
 use super::span::{self, Allotted, Intent, Judged, Piece, Room, SpanError, allot};
 use crate::cache::format::span_header::StripeSlot;
@@ -20,6 +21,8 @@ pub struct Holding {
     pub bytes: u64,
     /// There may be more: a part of the directory has not been read yet.
     pub is_partial: bool,
+    /// Some of it was away, and is used after revalidation only.
+    pub is_suspect: bool,
 }
 
 impl Add for Holding {
@@ -30,6 +33,7 @@ impl Add for Holding {
             objects: self.objects.saturating_add(other.objects),
             bytes: self.bytes.saturating_add(other.bytes),
             is_partial: self.is_partial || other.is_partial,
+            is_suspect: self.is_suspect || other.is_suspect,
         }
     }
 }
@@ -133,16 +137,19 @@ enum Seen {
 /// What a start with `options` would do, while nothing is in use.
 #[must_use]
 pub fn plan_storage(options: &CacheOptions) -> Vec<SpanPlan> {
-    plan(options, &|_| None).0
+    plan(options, Known::of(options), &|_| None).0
 }
 
 /// What a start with `options` would do, and the UUIDs of the spans that it
-/// would find; `known` tells what stripes in use hold.
+/// would find; `in_use` tells what stripes in use hold, `known` is what it would
+/// know of the others.
 pub(super) fn plan(
     options: &CacheOptions,
-    known: &dyn Fn(u128) -> Option<Holding>,
+    mut known: Known,
+    in_use: &dyn Fn(u128) -> Option<Holding>,
 ) -> (Vec<SpanPlan>, Vec<u128>) {
     let sights: Vec<Sight> = options.spans.iter().map(look).collect();
+    sights.iter().for_each(|sight| known.meet(sight.places()));
     let is_whole = sights.iter().all(|sight| sight.seen.is_ok());
     let is_fixed = !is_whole && !options.volumes.is_empty();
     let seen = sights
@@ -156,7 +163,7 @@ pub(super) fn plan(
     let plans = sights.into_iter().map(|sight| {
         let stripes = match &sight.seen {
             Ok(seen) => stripes(&allotted.next().unwrap_or_default(), &|slot| {
-                known(slot.uuid).unwrap_or_else(|| seen.read(slot, options))
+                in_use(slot.uuid).unwrap_or_else(|| seen.read(slot, options, &known))
             }),
             Err(_) => Vec::new(),
         };
@@ -191,6 +198,16 @@ fn look(span: &SpanOptions) -> Sight {
 }
 
 impl Sight {
+    /// Where the stripes lie that are there.
+    fn places(&self) -> impl Iterator<Item = StripePlace<'_>> {
+        let judged = match &self.seen {
+            Ok(Seen::Device(judged)) => Some(&**judged),
+            Ok(Seen::Nothing(_)) | Err(_) => None,
+        };
+        let slots = judged.map(|judged| judged.slots().iter().map(|slot| place(judged, slot)));
+        slots.into_iter().flatten()
+    }
+
     fn uuid(&self) -> Option<u128> {
         match &self.seen {
             Ok(Seen::Device(judged)) => Some(judged.uuid()),
@@ -211,16 +228,20 @@ impl Seen {
     }
 
     /// What a stripe holds, read from the device.
-    fn read(&self, slot: &StripeSlot, options: &CacheOptions) -> Holding {
-        let Self::Device(judged) = self else {
-            return Holding::default();
-        };
-        let place = StripePlace {
-            device: judged.device(),
-            slot,
-            block: judged.block(),
-        };
-        place.holding(options)
+    fn read(&self, slot: &StripeSlot, options: &CacheOptions, known: &Known) -> Holding {
+        match self {
+            Self::Device(judged) => place(judged, slot).holding(options, known),
+            Self::Nothing(_) => Holding::default(),
+        }
+    }
+}
+
+fn place<'a>(judged: &'a Judged, slot: &'a StripeSlot) -> StripePlace<'a> {
+    StripePlace {
+        device: judged.device(),
+        span: judged.uuid(),
+        slot,
+        block: judged.block(),
     }
 }
 

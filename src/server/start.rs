@@ -3,7 +3,7 @@
 //! Files → state directory → certificates → ports → spans → user → threads. What needs root
 //! comes before the user is changed; threads come after.
 
-use super::cache_options::{cache_options, options_to_plan};
+use super::cache_options::cache_options;
 use super::certificates;
 use super::limits;
 use super::log_place::{self, LOGFILE_DIR, LogError};
@@ -215,9 +215,11 @@ pub fn plan_storage(
     let texts = load::storage_texts(&records, storage, volumes);
     let (loaded, found) = load::read_with(&source, &running, texts);
     match found.is_usable() {
-        true => Ok(cache::plan::plan_storage(&options_to_plan(
-            &source, &loaded,
-        ))),
+        true => {
+            let state = source.path(&*loaded.records.local_state_dir);
+            let options = cache_options(&source, &loaded, state);
+            Ok(cache::plan::plan_storage(&options))
+        }
         false => Err(found),
     }
 }

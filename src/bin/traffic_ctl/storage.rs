@@ -87,7 +87,9 @@ fn span_text(span: &Value) -> String {
 }
 
 fn holding(of: &Value) -> String {
-    let text = format!("{} objects in {} bytes", of["objects"], of["bytes"]);
+    let suspect = of["suspect"].as_bool().unwrap_or(false);
+    let after = if suspect { ", after revalidation" } else { "" };
+    let text = format!("{} objects in {} bytes{after}", of["objects"], of["bytes"]);
     match of["partial"].as_bool() {
         Some(true) => format!("at least {text} (still loading)"),
         Some(false) | None => text,

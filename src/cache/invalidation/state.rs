@@ -9,7 +9,7 @@ use crate::base::planted::{Planted, is_planted};
 use crate::base::prng::system_u128;
 use crate::cache::tier::Life;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Epochs that are reserved at a time, so that taking one writes nothing.
@@ -42,6 +42,9 @@ pub(crate) enum StateError {
     /// sled's word.
     #[error("state: {0}")]
     Sled(#[from] sled::Error),
+    /// It can't be copied.
+    #[error("state: {0}")]
+    Copy(#[from] std::io::Error),
 }
 
 /// What the tree of spans out of use says of each; 0 was never used.
@@ -85,7 +88,7 @@ impl State {
     pub(crate) fn open(dir: Option<&Path>, seconds: u64) -> Result<Self, StateError> {
         let config = sled::Config::new().cache_capacity(SLED_CACHE);
         let config = match dir {
-            Some(dir) => config.path(dir.join("cache-state")),
+            Some(dir) => config.path(Self::place_in(dir)),
             None => config.temporary(true),
         };
         let db = open_when_let_go(&config)?;
@@ -117,6 +120,11 @@ impl State {
             epoch,
             retired,
         })
+    }
+
+    /// Where it lies in the state directory `dir`.
+    pub(super) fn place_in(dir: &Path) -> PathBuf {
+        dir.join("cache-state")
     }
 
     /// Keeps the reserve of epochs ahead of `epoch`.

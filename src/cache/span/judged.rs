@@ -39,6 +39,11 @@ impl Judged {
         self.content.uuid
     }
 
+    /// The stripes that are there.
+    pub(crate) fn slots(&self) -> &[StripeSlot] {
+        &self.content.stripes
+    }
+
     /// Its configured path.
     pub(crate) fn path(&self) -> &Path {
         &self.options.path

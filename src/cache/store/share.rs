@@ -3,6 +3,7 @@
 use super::open::live_spans;
 use super::{Cache, State};
 use crate::cache::invalidation::StateError;
+use crate::cache::known::Known;
 use crate::cache::options::{CacheOptions, VolumeOptions};
 use crate::cache::plan::{SpanPlan, plan};
 use crate::cache::span::{Allotted, Judged, Room, Span, SpanError, allot};
@@ -111,7 +112,7 @@ impl Cache {
             let stripe = stripes.iter().find(|stripe| stripe.uuid == uuid)?;
             Some(stripe.holding())
         };
-        let (mut plans, found) = plan(options, &known);
+        let (mut plans, found) = plan(options, Known::NOTHING, &known);
         let mut gone = live_spans(&self.spans.lock());
         gone.retain(|span| !found.contains(&span.uuid));
         plans.extend(gone.iter().map(|span| {

@@ -5,6 +5,7 @@ use super::reading::is_lost;
 use crate::cache::directory::Walked;
 use crate::cache::format::fragment::{Fragment, FragmentError, claimed_key};
 use crate::cache::format::span_header::StripeSlot;
+use crate::cache::inspect::SpanState;
 use crate::cache::plan::Holding;
 use crate::device::DeviceError;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ impl LiveStripe {
             objects: census.map_or(0, |census| census.heads),
             bytes: census.map_or(0, |census| census.bytes),
             is_partial,
+            is_suspect: self.state() == SpanState::Suspect,
         }
     }
 

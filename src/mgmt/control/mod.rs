@@ -17,7 +17,7 @@
 //! | `storage.offline` | `spans` | nothing |
 //! | `storage.online` | `spans` | `spans`, each with its `state`: `loading` until it has been read |
 //! | `storage.init` | `span`, `force` | `next`: the command to use it by |
-//! | `storage.plan` | texts in place of files: `storage`, `volumes` | the `spans` and stripes that a restart would have, what is `kept` and `dropped`; `partial` where a directory is still being read |
+//! | `storage.plan` | texts in place of files: `storage`, `volumes` | the `spans` and stripes that a restart would have, what is `kept` and `dropped`; `partial` where a directory is still being read, `suspect` where something is used after revalidation only |
 //! | `storage.scan` | `span`, `from`, `rate` | what a part was found to be, and where to go on as `next` |
 //! | `cache.clear` | `volume`; none is all | `volume` |
 //! | `cache.list` | `prefix`, `volume`, `from`, `rate` | `objects`, and where to go on as `next` |

@@ -67,6 +67,7 @@ fn stripe(stripe: &StripePlan) -> Value {
         "objects": stripe.holding.objects,
         "bytes": stripe.holding.bytes,
         "partial": stripe.holding.is_partial,
+        "suspect": stripe.holding.is_suspect,
     })
 }
 
@@ -75,5 +76,6 @@ fn holding(holding: Holding) -> Value {
         "objects": holding.objects,
         "bytes": holding.bytes,
         "partial": holding.is_partial,
+        "suspect": holding.is_suspect,
     })
 }

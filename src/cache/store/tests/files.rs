@@ -2,8 +2,10 @@
 
 use super::machine::copy_files;
 use super::*;
+use crate::cache::check::{SpanCheck, check_spans};
 use crate::cache::inspect::{SpanOutcome, SpanState};
 use crate::cache::options::SpanOptions;
+use crate::cache::plan::{Holding, plan_storage};
 use crate::cache::tier::SpanTier;
 use std::path::{Path, PathBuf};
 
@@ -11,13 +13,13 @@ fn spans(dir: &Path) -> [PathBuf; 2] {
     [dir.join("one"), dir.join("two")]
 }
 
-async fn start(dir: &Path, clear: bool) -> (Arc<Cache>, Vec<SpanReport>) {
+fn options(dir: &Path, clear: bool) -> CacheOptions {
     let span = |path: PathBuf| SpanOptions {
         size: Some(40 << 20),
         tier: Some(SpanTier::Capacity),
         ..SpanOptions::at(path)
     };
-    let options = CacheOptions {
+    CacheOptions {
         spans: spans(dir).map(span).to_vec(),
         state_dir: Some(dir.to_owned()),
         ram: RamOptions {
@@ -27,7 +29,11 @@ async fn start(dir: &Path, clear: bool) -> (Arc<Cache>, Vec<SpanReport>) {
         threads_per_disk: 2,
         clear,
         ..CacheOptions::default()
-    };
+    }
+}
+
+async fn start(dir: &Path, clear: bool) -> (Arc<Cache>, Vec<SpanReport>) {
+    let options = options(dir, clear);
     let clock = Arc::new(ManualClock::default());
     let (cache, reports) = Cache::open(options, clock, &Registry::new());
     cache.loaded().await;
@@ -159,4 +165,74 @@ async fn a_span_that_tells_of_lost_runs_kills_what_the_others_hold_even_if_it_co
     let (cache, _) = start(dir.path(), false).await;
     assert_eq!(body(&cache.read(&key(1)).await.unwrap()), b"new");
     stop(cache, dir.path()).await;
+}
+
+fn kept(options: &CacheOptions) -> Holding {
+    plan_storage(options).iter().map(|s| s.sums().0).sum()
+}
+
+#[tokio::test]
+async fn a_plan_promises_nothing_of_any_span_once_one_tells_of_a_lost_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let [_, two] = spans(dir.path());
+    let [aside, older] = ["aside", "older"].map(|name| dir.path().join(name));
+    let state = dir.path().join("cache-state");
+    let options = options(dir.path(), false);
+    let (cache, _) = start(dir.path(), false).await;
+    (0..60).for_each(|n| store(&cache, &key(n), b"kept").unwrap());
+    stop(cache, dir.path()).await;
+    std::fs::create_dir(&older).unwrap();
+    copy_files(&state, &older);
+    // A run that the second span missed.
+    std::fs::rename(&two, &aside).unwrap();
+    std::fs::write(&two, vec![b'x'; 2 << 20]).unwrap();
+    let (cache, _) = start(dir.path(), false).await;
+    stop(cache, dir.path()).await;
+    std::fs::rename(&aside, &two).unwrap();
+    assert_eq!(
+        (kept(&options).objects, kept(&options).is_suspect),
+        (60, true)
+    );
+    std::fs::remove_dir_all(&state).unwrap();
+    std::fs::rename(&older, &state).unwrap();
+    assert_eq!(kept(&options).objects, 0);
+    assert!(check_spans(&options).all(|check| !check.is_sound()));
+}
+
+#[tokio::test]
+async fn a_plan_promises_after_revalidation_only_what_is_kept_offline() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, _] = spans(dir.path());
+    let (cache, _) = start(dir.path(), false).await;
+    (0..60).for_each(|n| store(&cache, &key(n), b"kept").unwrap());
+    cache.offline(&one).await.unwrap();
+    stop(cache, dir.path()).await;
+    let plans = plan_storage(&options(dir.path(), false));
+    let suspect: Vec<bool> = plans.iter().map(|s| s.sums().0.is_suspect).collect();
+    assert_eq!(suspect, [true, false]);
+}
+
+#[tokio::test]
+async fn a_plan_and_a_check_promise_what_a_start_with_this_state_would_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, _) = start(dir.path(), false).await;
+    for n in 0..60 {
+        store(&cache, &key(n), b"kept").unwrap();
+    }
+    stop(cache, dir.path()).await;
+    let options = options(dir.path(), false);
+    let kept = || kept(&options);
+    let is_sound = || check_spans(&options).all(|check| check.is_sound());
+    let all = kept();
+    assert_eq!((all.objects, all.is_suspect, is_sound()), (60, false, true));
+    // A start that the spans missed.
+    drop(State::open(Some(dir.path()), 0).unwrap());
+    let all = kept();
+    assert_eq!((all.objects, all.is_suspect), (60, true));
+    let told: Vec<String> = check_spans(&options)
+        .map(|c: SpanCheck| c.to_string())
+        .collect();
+    assert!(told[0].contains("after revalidation only"), "{told:?}");
+    std::fs::remove_dir_all(dir.path().join("cache-state")).unwrap();
+    assert_eq!((kept().objects, is_sound()), (0, false));
 }
