@@ -25,8 +25,12 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::timeout;
+
+/// Streams that are opened at a time, before those that are there may run: most
+/// are hits, and end as soon as they do.
+const BURST: usize = 32;
 
 /// Wait for a client to take our last word.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -145,7 +149,12 @@ impl Streams {
             tokio::select! {
                 biased;
                 accepted = connection.accept() => match accepted {
-                    Some(Ok(accepted)) => self.open(accepted),
+                    Some(Ok(accepted)) => {
+                        self.open(accepted);
+                        if self.tasks.len().is_multiple_of(BURST) {
+                            yield_now().await;
+                        }
+                    }
                     Some(Err(error)) => return failed(&error),
                     None => return End::Closed,
                 },
@@ -169,7 +178,9 @@ impl Streams {
         cells.add(Metric::Http2Streams, 1);
         let (context, peer) = (Rc::clone(&self.context), self.peer);
         let rules = Rc::clone(&self.rules);
-        let stream = async move { exchange(&context, &peer, &rules, accepted).await };
+        // Boxed: a task's own memory is aligned to 128 bytes, and glibc before
+        // 2.38 does not use such memory of this size (16 KiB) again (its bug 14581).
+        let stream = Box::pin(async move { exchange(&context, &peer, &rules, accepted).await });
         self.tasks.spawn_local(stream);
     }
 
