@@ -1,7 +1,7 @@
 //! Requests to origins: pooled HTTP/1 connections, one pool a thread.
 //!
 //! hyper carries the messages; what it lets pass and RFC 9112 does not is
-//! refused beneath it by [`judged`], and above it by `http::framing` (see
+//! refused beneath it by `judged`, and above it by `http::framing` (see
 //! docs/decisions/0010 and 0017).
 
 mod connect;
