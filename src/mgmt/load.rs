@@ -1,6 +1,7 @@
 //! All configuration files, read and parsed together: usable as a whole, or
 //! every error at once.
 
+mod ruled;
 mod tls;
 
 use super::files::{Digests, Reader};
@@ -442,8 +443,10 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
     let (connect_ports, findings) = ConnectPorts::parse(&records.http_connect_ports, &place);
     found.extend(findings);
     let origin_tls = tls::origin_tls(loaded, &mut found);
+    let ruled = ruled::read(loaded, origin_tls.as_ref(), &mut found);
     let parts = SnapshotParts {
         origin_tls,
+        ruled,
         records: records.clone(),
         remap,
         connect_ports,
@@ -512,6 +515,20 @@ mod tests {
         let found = load(&source, &Running::new()).unwrap_err();
         let files: Vec<_> = found.errors.iter().map(|e| (&*e.file, e.line)).collect();
         assert_eq!(files, [("records.config", 1), ("remap.config", 2)]);
+    }
+
+    #[test]
+    fn a_file_that_a_rule_s_override_names_is_read_and_named_where_the_rule_stands() {
+        let plugin = "@plugin=conf_remap.so";
+        let own = "@pparam=proxy.config.ssl.client.cert.filename=none.pem";
+        let rules = format!("map http://a/ http://b/\nmap http://c/ https://d/ {plugin} {own}\n");
+        let (_dir, source) = source(&[("remap.config", &rules)]);
+        let loaded = load(&source, &Running::new()).unwrap();
+        let found = build(&loaded, 1).unwrap_err();
+        let said: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("remap.config:2:1: "), "{said:?}");
+        assert!(said[0].contains("none.pem"), "{said:?}");
     }
 
     #[test]

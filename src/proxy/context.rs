@@ -4,7 +4,7 @@ use super::access_log::{AccessLog, LogSink};
 use super::answer::Voice;
 use super::cached::Fills;
 use super::life::Life;
-use super::origin::{OriginOptions, OriginPool, PoolParts, ServerCounts};
+use super::origin::{OriginPool, PoolParts, ServerCounts};
 use super::resolve::Resolver;
 use super::snapshot::Snapshot;
 use super::tls::TlsServer;
@@ -85,7 +85,7 @@ impl WorkerContext {
             cells: Arc::clone(&cells),
             clock: Arc::clone(&shared.clock),
         };
-        let origins = OriginPool::new(OriginOptions::of(&snapshot), resolver, parts);
+        let origins = OriginPool::new(Arc::clone(&snapshot.origin), resolver, parts);
         Self {
             log: shared.log.sink(Arc::clone(&cells)),
             shared,
@@ -102,8 +102,7 @@ impl WorkerContext {
     pub fn snapshot(&self) -> Arc<Snapshot> {
         let snapshot = self.shared.snapshot.load_full();
         if self.generation.replace(snapshot.generation) != snapshot.generation {
-            let options = OriginOptions::of(&snapshot);
-            self.origins.configure(options, &snapshot.names);
+            self.origins.configure(&snapshot.origin, &snapshot.names);
         }
         snapshot
     }

@@ -281,6 +281,7 @@ mod tests {
             place: Place::Generator,
             path_and_query: target.to_owned(),
             guard: None,
+            options: None,
         };
         let mut headers = HeaderMap::new();
         for (name, value) in fields {

@@ -5,6 +5,7 @@ use crate::cache::CacheKey;
 use crate::config::records::Records;
 use crate::http::target::RequestUrl;
 use crate::remap::{Found, TargetUrl};
+use std::sync::Arc;
 
 /// The key of what a rule sends on to `target`: by the target's URL, or with
 /// `url_remap.pristine_host_hdr` 1 by the client's, as the origin then sees its
@@ -43,12 +44,15 @@ pub fn keyed_url(key: &CacheKey) -> Option<RequestUrl> {
 /// The key of a URL that an operator names, as a client would ask for it;
 /// `None` if a client would get an answer of the proxy's own.
 #[must_use]
-pub fn key_of(snapshot: &Snapshot, url: &RequestUrl) -> Option<CacheKey> {
-    let records = &snapshot.records;
+pub fn key_of(snapshot: &Arc<Snapshot>, url: &RequestUrl) -> Option<CacheKey> {
     match snapshot.remap.find(url) {
-        Found::Map { target, .. } => Some(cache_key(records, url, &target)),
+        Found::Map { rule, target, .. } => {
+            let records = &snapshot.by_rule(rule).records;
+            Some(cache_key(records, url, &target))
+        }
         Found::Redirect { .. } => None,
         Found::None => {
+            let records = &snapshot.records;
             let forwards = records.url_remap_remap_required == 0;
             forwards.then(|| key_by(records, url.as_str()))
         }

@@ -60,7 +60,11 @@ pub fn route(head: RequestHead, snapshot: &Arc<Snapshot>, arrival: &Arrival<'_>)
     if own_passes > allowed_passes(snapshot) {
         return Step::Answer(Answer::CycleDetected);
     }
-    let router = Router { snapshot, arrival };
+    let router = Router {
+        snapshot,
+        arrival,
+        ruled: false,
+    };
     match &head.target {
         Target::Authority(authority) => router.tunnel(&head, authority),
         Target::Asterisk(_) => Step::Answer(Answer::Options),
@@ -79,6 +83,8 @@ fn allowed_passes(snapshot: &Snapshot) -> usize {
 struct Router<'a> {
     snapshot: &'a Arc<Snapshot>,
     arrival: &'a Arrival<'a>,
+    /// Whether the snapshot is that of a rule which overrides records.
+    ruled: bool,
 }
 
 impl Router<'_> {
@@ -137,15 +143,20 @@ impl Router<'_> {
                 port: target.port,
             }
         };
-        self.judged(
-            head,
-            url,
-            Aim {
-                place,
-                target,
-                mode,
-            },
-        )
+        let aim = Aim {
+            place,
+            target,
+            mode,
+        };
+        if rule.overrides().is_empty() {
+            return self.judged(head, url, aim);
+        }
+        let ruled = Router {
+            snapshot: &self.snapshot.by_rule(rule),
+            arrival: self.arrival,
+            ruled: true,
+        };
+        ruled.judged(head, url, aim)
     }
 
     /// Section 1.7 of ATS's reference: 404 in two wordings, 400 without a host.
@@ -245,6 +256,7 @@ impl Router<'_> {
                 place: aim.place,
                 path_and_query: aim.target.path_and_query,
                 guard,
+                options: self.ruled.then(|| Arc::clone(&self.snapshot.origin)),
             },
             upgrade,
             content: None,
@@ -291,6 +303,7 @@ impl Router<'_> {
             place: Place::http(&authority.host, authority.port),
             path_and_query: String::new(),
             guard: Some(self.guard(&head.method, authority.port)),
+            options: None,
         };
         Step::Tunnel(upstream)
     }

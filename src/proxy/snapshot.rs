@@ -4,13 +4,16 @@ use super::cache_rules::CacheRules;
 use super::h1::ConnOptions;
 use super::h2::H2Options;
 use super::introduced::Introducers;
+use super::origin::OriginOptions;
 use super::resolve::{NameSources, ResolverOptions};
 use super::settings;
 use super::tls::OriginTls;
 use crate::config::connect_ports::ConnectPorts;
+use crate::config::place::Place;
 use crate::config::records::Records;
 use crate::http::policy::CachePolicy;
-use crate::remap::{ForwardPolicy, IpAllow, Table};
+use crate::remap::{CompiledRule, ForwardPolicy, IpAllow, Table};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What the files say, read and built by the caller.
@@ -28,11 +31,24 @@ pub struct SnapshotParts {
     pub ip_allow: IpAllow,
     /// TLS with origins; without, none of https is asked.
     pub origin_tls: Option<Arc<OriginTls>>,
+    /// What holds for the requests of rules that override records.
+    pub ruled: Vec<Ruled>,
+}
+
+/// What holds for the requests of a rule that overrides records.
+#[derive(Debug)]
+pub struct Ruled {
+    /// Where the rule stands.
+    pub rule: Place,
+    /// Every record's value there.
+    pub records: Arc<Records>,
+    /// TLS with origins there.
+    pub origin_tls: Option<Arc<OriginTls>>,
 }
 
 /// Everything that the files say and a reload can change. A transaction keeps
 /// the one it began with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Counts the reloads: 1 at the start.
     pub generation: u64,
@@ -41,7 +57,7 @@ pub struct Snapshot {
     /// The rules of storing and reuse, from the records.
     pub policy: Arc<CachePolicy>,
     /// What of them is otherwise for some requests, from cache.config.
-    pub cache_rules: CacheRules,
+    pub cache_rules: Arc<CacheRules>,
     /// The bounds of a client connection, from the records.
     pub conn: ConnOptions,
     /// The bounds of an HTTP/2 connection, from the records.
@@ -49,19 +65,21 @@ pub struct Snapshot {
     /// Ports that CONNECT may reach.
     pub connect_ports: ConnectPorts,
     /// Which URL goes where.
-    pub remap: Table,
+    pub remap: Arc<Table>,
     /// Who may do what, and which origins may be reached.
-    pub ip_allow: IpAllow,
+    pub ip_allow: Arc<IpAllow>,
     /// Who may choose the origin, from the records.
     pub forward: ForwardPolicy,
     /// Who is told Cache-Status, from the records.
     pub cache_status: ForwardPolicy,
     /// Who introduces clients, from the records.
     pub introducers: Introducers,
-    /// TLS with origins.
-    pub origin_tls: Option<Arc<OriginTls>>,
+    /// Limits, timeouts and TLS of the origin side, from the records.
+    pub origin: Arc<OriginOptions>,
     /// What names are resolved by, from the records and the files they name.
     pub names: Arc<NameSources>,
+    /// As it is for the requests of rules that override records.
+    ruled: HashMap<Place, Arc<Snapshot>>,
 }
 
 impl SnapshotParts {
@@ -80,28 +98,75 @@ impl Snapshot {
     /// not for a thread that serves.
     #[must_use]
     pub fn new(generation: u64, parts: SnapshotParts) -> Self {
-        let forward = clients(&parts.records.http_forward_allow);
-        let cache_status = match parts.records.http_cache_status {
-            0 => ForwardPolicy::nobody(),
-            _ => clients(&parts.records.http_cache_status_allow),
-        };
-        let names = ResolverOptions::from_records(&parts.records);
-        Self {
+        let records = Arc::new(parts.records);
+        let introducers = records.http_proxy_protocol_allowlist.as_deref();
+        let names = ResolverOptions::from_records(&records);
+        let mut snapshot = Self {
             generation,
-            introducers: Introducers::of(parts.records.http_proxy_protocol_allowlist.as_deref()),
+            introducers: Introducers::of(introducers),
             names: Arc::new(NameSources::read(names)),
-            policy: Arc::new(settings::cache_policy(&parts.records)),
-            cache_rules: parts.cache_rules,
-            conn: settings::conn_options(&parts.records),
-            h2: settings::h2_options(&parts.records),
-            records: Arc::new(parts.records),
+            policy: Arc::new(settings::cache_policy(&records)),
+            cache_rules: Arc::new(parts.cache_rules),
+            conn: settings::conn_options(&records),
+            h2: settings::h2_options(&records),
             connect_ports: parts.connect_ports,
-            remap: parts.remap,
-            ip_allow: parts.ip_allow,
-            origin_tls: parts.origin_tls,
-            forward,
-            cache_status,
+            remap: Arc::new(parts.remap),
+            ip_allow: Arc::new(parts.ip_allow),
+            origin: origin(&records, parts.origin_tls),
+            forward: clients(&records.http_forward_allow),
+            cache_status: told_cache_status(&records),
+            records,
+            ruled: HashMap::new(),
+        };
+        snapshot.ruled = snapshot.by_rules(parts.ruled);
+        snapshot
+    }
+
+    /// What holds for the requests of that rule.
+    #[must_use]
+    pub fn by_rule(self: &Arc<Self>, rule: &CompiledRule) -> Arc<Self> {
+        let ruled = match rule.overrides() {
+            [] => None,
+            _ => self.ruled.get(rule.place()),
+        };
+        Arc::clone(ruled.unwrap_or(self))
+    }
+
+    /// Rules that say the same share what they say.
+    fn by_rules(&self, ruled: Vec<Ruled>) -> HashMap<Place, Arc<Self>> {
+        let mut made: HashMap<*const Records, Arc<Self>> = HashMap::new();
+        let mut by_rules = HashMap::new();
+        for one in ruled {
+            let shared = made.entry(Arc::as_ptr(&one.records));
+            let snapshot = shared.or_insert_with(|| Arc::new(self.overridden(&one)));
+            by_rules.insert(one.rule, Arc::clone(snapshot));
         }
+        by_rules
+    }
+
+    fn overridden(&self, ruled: &Ruled) -> Self {
+        let records = &ruled.records;
+        Self {
+            policy: Arc::new(settings::cache_policy(records)),
+            origin: origin(records, ruled.origin_tls.clone()),
+            cache_status: told_cache_status(records),
+            records: Arc::clone(records),
+            ..self.clone()
+        }
+    }
+}
+
+fn origin(records: &Records, tls: Option<Arc<OriginTls>>) -> Arc<OriginOptions> {
+    Arc::new(OriginOptions {
+        tls,
+        ..OriginOptions::from_records(records)
+    })
+}
+
+fn told_cache_status(records: &Records) -> ForwardPolicy {
+    match records.http_cache_status {
+        0 => ForwardPolicy::nobody(),
+        _ => clients(&records.http_cache_status_allow),
     }
 }
 

@@ -186,6 +186,7 @@ impl Proxy {
             place: Place::http("127.0.0.1", self.origin),
             path_and_query: url.path_and_query().to_owned(),
             guard: None,
+            options: None,
         };
         let at = "127.0.0.1:1".parse().unwrap();
         Routed {

@@ -258,7 +258,7 @@ impl Transaction<'_> {
     /// How long a transaction may take; one that may become a tunnel has the
     /// tunnel's time.
     fn longest(&self, routed: &Routed) -> Duration {
-        let records = &self.snapshot.records;
+        let records = &routed.snapshot.records;
         limit(match routed.upgrade {
             None => records.http_transaction_active_timeout_in,
             Some(_) => records.websocket_active_timeout,
@@ -283,7 +283,7 @@ impl Transaction<'_> {
         if let Err(error) = body.invite(reply).await {
             return Account::new(Outcome::ClientAbort, Route::None).client_gone(reply, &error);
         }
-        let active = limit(self.snapshot.records.http_transaction_active_timeout_in);
+        let active = limit(routed.snapshot.records.http_transaction_active_timeout_in);
         let pushed = {
             let pushed = pin!(cached::push(self.context, routed, &mut body));
             self.patience.wait(active, pushed).await

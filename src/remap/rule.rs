@@ -2,6 +2,7 @@
 
 use super::filter::{self, Client};
 use crate::config::place::Place;
+use crate::config::records::Override;
 use crate::config::remap::{Filter, PluginUse, Rule};
 
 /// A rule that a request was mapped by.
@@ -31,6 +32,12 @@ impl CompiledRule {
     #[must_use]
     pub fn plugins(&self) -> &[PluginUse] {
         &self.rule.plugins
+    }
+
+    /// The records that hold otherwise for its requests.
+    #[must_use]
+    pub fn overrides(&self) -> &[Override] {
+        &self.rule.overrides
     }
 
     /// Whether the ip_allow file is to be asked too.

@@ -236,6 +236,31 @@ fn the_proxy_proves_itself_to_an_origin_that_asks() {
 }
 
 #[test]
+fn a_rule_shows_its_own_certificate_and_no_other_rule_s_requests_do() {
+    let site = Site::new();
+    let own = site.authority.issue(&["proxy.example"]);
+    let path = |name: &str| site.dir.path().join(name);
+    own.write_apart(&path("own.pem"), &path("own.key"));
+    let issued = site.authority.issue(&["localhost"]);
+    let origin = SecureOrigin::start(&issued, Some(&site.authority));
+    let port = origin.address.port();
+    let remap = format!(
+        "map http://plain.example/ https://localhost:{port}/\n\
+         map http://a.example/ https://localhost:{port}/ @plugin=conf_remap.so \
+         @pparam=proxy.config.ssl.client.cert.filename=own.pem \
+         @pparam=proxy.config.ssl.client.private_key.filename=own.key\n"
+    );
+    let proxy = site.proxy("", &remap);
+    let mut client = Client::connect(proxy.address);
+    let answer = client.ask(GET);
+    assert!(answer.text().ends_with(" localhost 1"), "{}", answer.text());
+    // The connection that was proven is kept, and is not for this one.
+    let plain = GET.replace("a.example", "plain.example");
+    assert_eq!(client.ask(plain).status, 502);
+    assert_eq!(client.ask(GET).text(), answer.text());
+}
+
+#[test]
 fn a_kept_connection_does_not_outlive_the_settings_it_was_made_by() {
     let site = Site::new();
     let stranger = Authority::new();

@@ -18,7 +18,7 @@ use strata::proxy::fill::{FillLimits, FillTable};
 use strata::proxy::introduced::Introducers;
 use strata::proxy::life::{LifeControl, Stage};
 use strata::proxy::listener::{self, Dialect, Door, ListenOptions, Listeners};
-use strata::proxy::snapshot::SnapshotParts;
+use strata::proxy::snapshot::{Ruled, SnapshotParts};
 use strata::proxy::tls::{OriginTls, TlsOptions, TlsServer};
 use strata::proxy::{Shared, Snapshot, WorkerContext, worker};
 use strata::remap::{IpAllow, RemapOptions, Table};
@@ -233,9 +233,14 @@ fn event_thread(sockets: Vec<TcpListener>, slots: usize, shared: Shared) -> Join
 
 fn secured(records: &str, remap: &str, dir: &std::path::Path) -> SnapshotParts {
     let parts = parts(records, remap);
-    let origin_tls = OriginTls::read(&parts.records, dir).unwrap();
+    let read = |records: &Records| Some(Arc::new(OriginTls::read(records, dir).unwrap()));
+    let ruled = parts.ruled.into_iter().map(|one| Ruled {
+        origin_tls: read(&one.records),
+        ..one
+    });
     SnapshotParts {
-        origin_tls: Some(Arc::new(origin_tls)),
+        origin_tls: read(&parts.records),
+        ruled: ruled.collect(),
         ..parts
     }
 }
@@ -271,12 +276,25 @@ pub(crate) fn parts(records: &str, remap: &str) -> SnapshotParts {
     let (connect_ports, _) = ConnectPorts::parse(&records.http_connect_ports, &place);
     SnapshotParts {
         origin_tls: None,
+        ruled: ruled(&records, &rules),
         records,
         remap: table,
         connect_ports,
         cache_rules: CacheRules::default(),
         ip_allow: IpAllow::default(),
     }
+}
+
+/// TLS with origins is [`secured`]'s to add.
+fn ruled(records: &Records, rules: &remap::RemapFile) -> Vec<Ruled> {
+    let rules = rules.rules.iter();
+    let rules = rules.filter(|rule| !rule.overrides.is_empty());
+    let ruled = rules.map(|rule| Ruled {
+        rule: rule.place.clone(),
+        records: Arc::new(records.overridden(&rule.overrides)),
+        origin_tls: None,
+    });
+    ruled.collect()
 }
 
 fn identity() -> ViaIdentity {

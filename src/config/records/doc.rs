@@ -87,7 +87,7 @@ fn records(page: &mut String) {
     );
     line!(
         page,
-        "override in ATS is marked `rule`. One that is not honoured yet is marked `no`: its default tells"
+        "override (`@plugin=conf_remap.so @pparam=NAME=VALUE`) is marked `rule`. One that is not honoured yet is marked `no`: its default tells"
     );
     line!(
         page,
@@ -110,7 +110,7 @@ fn row(spec: &RecordSpec) -> String {
     };
     let rule = match spec.scope {
         Scope::Rule => "rule",
-        Scope::Global => "",
+        Scope::Global | Scope::Early => "",
     };
     let honoured = match spec.honour {
         Honour::Honoured => "yes",

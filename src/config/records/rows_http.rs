@@ -32,17 +32,17 @@ http_insert_response_via_str: int = 1, "proxy.config.http.insert_response_via_st
 /// 1 adds the client's address to X-Forwarded-For.
 http_insert_squid_x_forwarded_for: int = 1, "proxy.config.http.insert_squid_x_forwarded_for", FLAG, Reload, Rule, Honoured;
 /// 1 keeps client connections open.
-http_keep_alive_enabled_in: int = 1, "proxy.config.http.keep_alive_enabled_in", FLAG, Reload, Rule, Honoured;
+http_keep_alive_enabled_in: int = 1, "proxy.config.http.keep_alive_enabled_in", FLAG, Reload, Early, Honoured;
 /// 1 keeps origin connections open.
 http_keep_alive_enabled_out: int = 1, "proxy.config.http.keep_alive_enabled_out", FLAG, Reload, Rule, Honoured;
 /// Seconds a client connection may be idle between requests; 0 is no limit.
-http_keep_alive_no_activity_timeout_in: int = 120, "proxy.config.http.keep_alive_no_activity_timeout_in", SECONDS, Reload, Rule, Honoured;
+http_keep_alive_no_activity_timeout_in: int = 120, "proxy.config.http.keep_alive_no_activity_timeout_in", SECONDS, Reload, Early, Honoured;
 /// Seconds an origin connection may be idle in the pool; 0 is no limit.
 http_keep_alive_no_activity_timeout_out: int = 120, "proxy.config.http.keep_alive_no_activity_timeout_out", SECONDS, Reload, Rule, Honoured;
 /// 1 sends requests with a body over pooled connections too.
 http_keep_alive_post_out: int = 1, "proxy.config.http.keep_alive_post_out", FLAG, Reload, Rule, Honoured;
 /// Own Via entries a request may carry before it counts as a loop.
-http_max_proxy_cycles: int = 0, "proxy.config.http.max_proxy_cycles", between(0, 1000), Reload, Rule, Honoured;
+http_max_proxy_cycles: int = 0, "proxy.config.http.max_proxy_cycles", between(0, 1000), Reload, Early, Honoured;
 /// 1 stores the statuses of `negative_caching_list` without an explicit lifetime.
 http_negative_caching_enabled: int = 0, "proxy.config.http.negative_caching_enabled", FLAG, Reload, Rule, Honoured;
 /// Seconds such a response is fresh.
@@ -76,7 +76,7 @@ http_push_method_enabled: int = 0, "proxy.config.http.push_method_enabled", FLAG
 /// 1 logs and counts RAM hits apart; in Strata it is always so.
 http_record_tcp_mem_hit: int = 1, "proxy.config.http.record_tcp_mem_hit", FLAG, Reload, Global, Ignored;
 /// Bytes of a request's head above which it is refused; so is one of more than 1000 fields.
-http_request_header_max_size: int = 131_072, "proxy.config.http.request_header_max_size", between(1024, 16_777_216), Reload, Rule, Honoured;
+http_request_header_max_size: int = 131_072, "proxy.config.http.request_header_max_size", between(1024, 16_777_216), Reload, Early, Honoured;
 /// Bytes of a response's head above which it is refused; so is one of more than 2048 fields.
 http_response_header_max_size: int = 131_072, "proxy.config.http.response_header_max_size", between(1024, 16_777_216), Reload, Rule, Honoured;
 /// Server in responses: 0 the origin's, 1 ours always, 2 ours if the origin sent none.
@@ -102,7 +102,7 @@ http_transaction_active_timeout_in: int = 900, "proxy.config.http.transaction_ac
 /// Seconds a transaction may take at its origin; 0 is no limit.
 http_transaction_active_timeout_out: int = 0, "proxy.config.http.transaction_active_timeout_out", SECONDS, Reload, Rule, Honoured;
 /// Seconds a client may stay silent within a transaction; 0 is no limit.
-http_transaction_no_activity_timeout_in: int = 30, "proxy.config.http.transaction_no_activity_timeout_in", SECONDS, Reload, Rule, Honoured;
+http_transaction_no_activity_timeout_in: int = 30, "proxy.config.http.transaction_no_activity_timeout_in", SECONDS, Reload, Early, Honoured;
 /// Seconds an origin may stay silent within a transaction; 0 is no limit.
 http_transaction_no_activity_timeout_out: int = 30, "proxy.config.http.transaction_no_activity_timeout_out", SECONDS, Reload, Rule, Honoured;
 /// Protocols that a client's Upgrade may switch to if the origin's 101 agrees, by name; none for no protocol.

@@ -6,7 +6,7 @@ macro_rules! rows_http_cache {
 /// Seconds a client may take from its connection to its first byte; 0 is no limit.
 http_accept_no_activity_timeout: int = 120, "proxy.config.http.accept_no_activity_timeout", SECONDS, Reload, Global, Honoured;
 /// 1 goes on for a client that has ended its side, for it may still read; 0 takes it as gone while its response is being had.
-http_allow_half_open: int = 1, "proxy.config.http.allow_half_open", FLAG, Reload, Rule, Honoured;
+http_allow_half_open: int = 1, "proxy.config.http.allow_half_open", FLAG, Reload, Early, Honoured;
 /// Requests for several ranges: 1 are answered by parts (multipart/byteranges), 0 get the whole, 2 get 416.
 http_allow_multi_range: int = 1, "proxy.config.http.allow_multi_range", between(0, 2), Reload, Rule, Honoured;
 /// Seconds a fill goes on after its client has left; 0 is without limit.

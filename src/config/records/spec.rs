@@ -20,8 +20,10 @@ pub enum Update {
 pub enum Scope {
     /// For the whole proxy only.
     Global,
-    /// ATS lets a rule of remap.config override it (`conf_remap.so`).
+    /// A rule of remap.config may override it (`conf_remap.so`).
     Rule,
+    /// As [`Self::Rule`] in ATS; here it holds before a rule is known.
+    Early,
 }
 
 /// Whether a record has an effect.

@@ -5,6 +5,7 @@ use super::value::{Action, Filter, Plugin, PluginUse, Source};
 use crate::config::ip_range::IpRange;
 use crate::config::nearest::did_you_mean;
 use crate::config::place::Place;
+use crate::config::records::Override;
 use crate::config::{ConfigError, Findings, methods};
 
 /// The most `@src_ip=` of one filter, as in ATS.
@@ -29,6 +30,8 @@ const UNSUPPORTED: [&str; 7] = [
 pub(super) struct Options {
     pub(super) filter: FilterOptions,
     pub(super) plugins: Vec<PluginUse>,
+    /// What the parameters of `conf_remap.so` say.
+    pub(super) overrides: Vec<Override>,
     /// Where the first filter option stands, if there is one.
     pub(super) filter_place: Option<Place>,
 }
@@ -74,30 +77,46 @@ impl FilterOptions {
 pub(super) fn parse(words: &[&Word<'_>], findings: &mut Findings) -> Options {
     let mut options = Options::default();
     for word in words {
-        if let Err(error) = options.take(word) {
+        if let Err(error) = options.take(word, &mut findings.warnings) {
             findings.errors.push(error);
         }
     }
-    let useless = options.plugins.iter().filter_map(useless_params);
+    let useless = options.plugins.iter().filter_map(useless);
     findings.warnings.extend(useless);
     options
 }
 
-/// None of the built-in plugins takes parameters.
-fn useless_params(used: &PluginUse) -> Option<ConfigError> {
-    let first = used.params.first()?;
-    let what = format!("{} takes no @pparam: it has no effect", used.plugin.name());
-    let mut warning = used.place.error(first, what);
-    warning.help = Some("write options in the path: /SIZE/delay=200/NAME".to_owned());
-    Some(warning)
+/// What of a plugin has no effect: parameters that it takes none of, or that it
+/// does nothing without.
+fn useless(used: &PluginUse) -> Option<ConfigError> {
+    let name = used.plugin.name();
+    match (used.plugin, used.params.first()) {
+        (Plugin::Generator, Some(first)) => {
+            let what = format!("{name} takes no @pparam: it has no effect");
+            let mut warning = used.place.error(first, what);
+            warning.help = Some("write options in the path: /SIZE/delay=200/NAME".to_owned());
+            Some(warning)
+        }
+        (Plugin::ConfRemap, None) => {
+            let what = format!("{name} without @pparam has no effect");
+            let mut warning = used.place.error(name, what);
+            warning.help = Some("write @pparam=NAME=VALUE behind it".to_owned());
+            Some(warning)
+        }
+        (Plugin::Generator, None) | (Plugin::ConfRemap, Some(_)) => None,
+    }
 }
 
 impl Options {
-    fn take(&mut self, word: &Word<'_>) -> Result<(), ConfigError> {
+    fn take(
+        &mut self,
+        word: &Word<'_>,
+        warnings: &mut Vec<ConfigError>,
+    ) -> Result<(), ConfigError> {
         let (name, value) = name_and_value(word)?;
         match name {
             "plugin" => self.plugins.push(plugin_use(word, value)?),
-            "pparam" => self.param(word, value)?,
+            "pparam" => warnings.extend(self.param(word, value)?),
             _ => {
                 let place = self.filter_place.take();
                 self.filter_place = place.or_else(|| Some(word.place.clone()));
@@ -107,12 +126,20 @@ impl Options {
         Ok(())
     }
 
-    fn param(&mut self, word: &Word<'_>, value: &str) -> Result<(), ConfigError> {
-        let Some(plugin) = self.plugins.last_mut() else {
+    /// The warnings of a parameter.
+    fn param(&mut self, word: &Word<'_>, value: &str) -> Result<Vec<ConfigError>, ConfigError> {
+        let Some(used) = self.plugins.last_mut() else {
             return Err(word.place.error(word.text, "@pparam before any @plugin"));
         };
-        plugin.params.push(value.to_owned());
-        Ok(())
+        used.params.push(value.to_owned());
+        if used.plugin != Plugin::ConfRemap {
+            return Ok(Vec::new());
+        }
+        let parsed = Override::parse(value);
+        let (overrides, warnings) = parsed.map_err(|e| at_value(word, value, e.to_string()))?;
+        self.overrides.extend(overrides);
+        let warnings = warnings.into_iter();
+        Ok(warnings.map(|what| at_value(word, value, what)).collect())
     }
 }
 

@@ -223,6 +223,7 @@ impl Parser<'_> {
             filters: self.filters.for_rule(&options),
             ip_allow: self.filters.ip_allow(),
             plugins: options.plugins,
+            overrides: options.overrides,
             place: first.place.clone(),
         };
         self.value.rules.push(rule);

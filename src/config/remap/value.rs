@@ -3,6 +3,7 @@
 use crate::base::scheme::Scheme;
 use crate::config::ip_range::IpRange;
 use crate::config::place::Place;
+use crate::config::records::Override;
 use std::sync::Arc;
 
 /// All rules of a remap.config and the files that it includes.
@@ -32,6 +33,8 @@ pub struct Rule {
     pub ip_allow: bool,
     /// In written order.
     pub plugins: Vec<PluginUse>,
+    /// The records that hold otherwise for its requests (`conf_remap.so`).
+    pub overrides: Vec<Override>,
     /// Where the rule's first word stands.
     pub place: Place,
 }
@@ -149,17 +152,20 @@ pub struct Source {
 pub enum Plugin {
     /// `generator.so`: an origin that makes bodies by path.
     Generator,
+    /// `conf_remap.so`: records with other values for a rule's requests.
+    ConfRemap,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: &[Self] = &[Self::Generator];
+    pub const ALL: &[Self] = &[Self::Generator, Self::ConfRemap];
 
     /// The name that `@plugin=` has.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Generator => "generator.so",
+            Self::ConfRemap => "conf_remap.so",
         }
     }
 }

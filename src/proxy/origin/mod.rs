@@ -48,7 +48,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 pub struct OriginPool {
     state: Rc<PoolState>,
     resolver: Rc<RefCell<Rc<Resolver>>>,
-    options: Rc<RefCell<Rc<OriginOptions>>>,
+    options: Rc<RefCell<Arc<OriginOptions>>>,
 }
 
 /// What a thread's pool shares with the rest of the program.
@@ -65,12 +65,12 @@ impl OriginPool {
     /// A pool without connections. Its idle ones are looked through by a local
     /// task, so it must be made inside a `LocalSet`.
     #[must_use]
-    pub fn new(options: OriginOptions, resolver: Resolver, parts: PoolParts) -> Self {
+    pub fn new(options: Arc<OriginOptions>, resolver: Resolver, parts: PoolParts) -> Self {
         let state = PoolState::new(parts.counts, parts.cells, parts.clock);
         let pool = Self {
             state: Rc::new(state),
             resolver: Rc::new(RefCell::new(Rc::new(resolver))),
-            options: Rc::new(RefCell::new(Rc::new(options))),
+            options: Rc::new(RefCell::new(options)),
         };
         let sweeper = sweep(Rc::downgrade(&pool.state), Rc::clone(&pool.options));
         tokio::task::spawn_local(sweeper);
@@ -78,10 +78,8 @@ impl OriginPool {
     }
 
     /// Options and name sources for the requests from now on.
-    pub fn configure(&self, options: OriginOptions, names: &Arc<NameSources>) {
-        if **self.options.borrow() != options {
-            *self.options.borrow_mut() = Rc::new(options);
-        }
+    pub fn configure(&self, options: &Arc<OriginOptions>, names: &Arc<NameSources>) {
+        *self.options.borrow_mut() = Arc::clone(options);
         let resolver = self.resolver();
         if resolver.sources() != names {
             *self.resolver.borrow_mut() = Rc::new(resolver.by(Arc::clone(names)));
@@ -103,7 +101,7 @@ impl OriginPool {
         port: u16,
         guard: Option<&AddressGuard>,
     ) -> Result<TcpStream, OriginError> {
-        let options = Rc::clone(&self.options.borrow());
+        let options = Arc::clone(&self.options.borrow());
         let dial = Dial {
             pool: &self.state,
             resolver: &self.resolver(),
@@ -125,7 +123,7 @@ impl OriginPool {
         else {
             return Ok(());
         };
-        let options = Rc::clone(&self.options.borrow());
+        let options = Arc::clone(&self.options.borrow());
         let dial = Dial {
             pool: &self.state,
             resolver: &self.resolver(),
@@ -149,27 +147,14 @@ impl OriginPool {
         match &request.upstream.place {
             Place::Generator => Ok(self.generate(&request).await),
             Place::Server { scheme, host, port } => {
-                let plain = ServerKey::plain(host.clone(), *port);
+                let ruled = request.upstream.options.clone();
+                let options = ruled.unwrap_or_else(|| Arc::clone(&self.options.borrow()));
                 let server = ServerKey {
-                    tls: self.security(scheme)?,
-                    ..plain
+                    tls: security(scheme, &options)?,
+                    ..ServerKey::plain(host.clone(), *port)
                 };
-                self.send_to(server, request).await
+                self.send_to(server, request, &options).await
             }
-        }
-    }
-
-    /// What a connection of the scheme is secured by.
-    fn security(&self, scheme: &str) -> Result<Option<u64>, OriginError> {
-        let refused = || OriginError::Scheme(scheme.to_owned());
-        match scheme {
-            "http" => Ok(None),
-            "https" => {
-                let options = self.options.borrow();
-                let tls = options.tls.as_ref().ok_or_else(refused)?;
-                Ok(Some(tls.identity()))
-            }
-            _ => Err(refused()),
         }
     }
 
@@ -193,19 +178,32 @@ impl OriginPool {
         &self,
         server: ServerKey,
         request: OriginRequest,
+        options: &OriginOptions,
     ) -> Result<OriginResponse, OriginError> {
-        let options = Rc::clone(&self.options.borrow());
         let reuse = options.keep_alive
             && request.upgrade.is_none()
             && (request.body.is_empty() || options.keep_alive_post);
         let exchange = Exchange {
             pool: self,
-            options: &options,
+            options,
             server,
             reuse,
-            limits: limits(&options),
+            limits: limits(options),
         };
         exchange.run(request).await
+    }
+}
+
+/// What a connection of the scheme is secured by.
+fn security(scheme: &str, options: &OriginOptions) -> Result<Option<u64>, OriginError> {
+    let refused = || OriginError::Scheme(scheme.to_owned());
+    match scheme {
+        "http" => Ok(None),
+        "https" => {
+            let tls = options.tls.as_ref().ok_or_else(refused)?;
+            Ok(Some(tls.identity()))
+        }
+        _ => Err(refused()),
     }
 }
 
@@ -218,11 +216,11 @@ fn limits(options: &OriginOptions) -> Limits {
     }
 }
 
-async fn sweep(pool: Weak<PoolState>, options: Rc<RefCell<Rc<OriginOptions>>>) {
+async fn sweep(pool: Weak<PoolState>, options: Rc<RefCell<Arc<OriginOptions>>>) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
         let Some(pool) = pool.upgrade() else { return };
-        let options = Rc::clone(&options.borrow());
+        let options = Arc::clone(&options.borrow());
         pool.sweep(&options);
     }
 }

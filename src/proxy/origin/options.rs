@@ -2,7 +2,6 @@
 
 use crate::config::records::Records;
 use crate::proxy::settings::{count, limit, seconds};
-use crate::proxy::snapshot::Snapshot;
 use crate::proxy::tls::OriginTls;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,15 +59,6 @@ impl OriginOptions {
             total_max: number(records.http_server_max_connections),
             head_bytes_max: number(records.http_response_header_max_size),
             tls: None,
-        }
-    }
-
-    /// The options that the configuration in force says.
-    #[must_use]
-    pub fn of(snapshot: &Snapshot) -> Self {
-        Self {
-            tls: snapshot.origin_tls.clone(),
-            ..Self::from_records(&snapshot.records)
         }
     }
 }

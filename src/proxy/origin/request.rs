@@ -1,5 +1,6 @@
 //! What is sent to an origin.
 
+use super::OriginOptions;
 use crate::http::framing::BodyFraming;
 use crate::http::upgrade::Offer;
 use bytes::Bytes;
@@ -66,6 +67,8 @@ pub struct Upstream {
     pub path_and_query: String,
     /// Judges the address; `None` for targets written literally in a rule.
     pub guard: Option<AddressGuard>,
+    /// The options that hold for the requests of a rule; `None` for the pool's.
+    pub options: Option<Arc<OriginOptions>>,
 }
 
 impl std::fmt::Debug for Upstream {

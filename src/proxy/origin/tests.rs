@@ -32,7 +32,7 @@ impl Bench {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         Self {
-            pool: OriginPool::new(options, resolver, parts),
+            pool: OriginPool::new(Arc::new(options), resolver, parts),
             registry,
             listener,
             port,
@@ -44,6 +44,7 @@ impl Bench {
             place: Place::http("127.0.0.1", self.port),
             path_and_query: "/x".to_owned(),
             guard: None,
+            options: None,
         };
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("a"));

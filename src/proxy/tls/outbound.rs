@@ -168,6 +168,23 @@ impl OriginTls {
         })
     }
 
+    /// Whether both have the same records of TLS with origins.
+    #[must_use]
+    pub fn says_the_same(one: &Records, other: &Records) -> bool {
+        let said = |records: &Records| {
+            [
+                records.ssl_client_ca_cert_filename.clone(),
+                records.ssl_client_ca_cert_path.clone(),
+                records.ssl_client_cert_filename.clone(),
+                records.ssl_client_cert_path.clone(),
+                records.ssl_client_private_key_filename.clone(),
+                records.ssl_client_private_key_path.clone(),
+                Some(Arc::clone(&records.ssl_client_verify_server_policy)),
+            ]
+        };
+        said(one) == said(other)
+    }
+
     /// A number that differs where any setting does.
     pub(in crate::proxy) const fn identity(&self) -> u64 {
         self.identity

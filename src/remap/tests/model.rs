@@ -63,6 +63,7 @@ fn rule() -> impl Strategy<Value = Rule> {
         filters: Vec::new(),
         ip_allow: true,
         plugins: Vec::new(),
+        overrides: Vec::new(),
         place: place(),
     })
 }

@@ -1,6 +1,7 @@
 //! The table of records that show in an exchange or two.
 
-use super::{Effect, Seen, faults};
+use super::{Effect, Seen, faults, faults_by_rule};
+use strata::config::records::{Scope, find};
 
 const GET: &str = "GET /x";
 const COOKIE: &str = "GET /x\r\nCookie: a=b";
@@ -121,4 +122,16 @@ effects! {
 fn each_record_changes_what_is_exchanged_from_the_reload_on() {
     let faults: Vec<_> = EFFECTS.iter().filter_map(faults).collect();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn each_record_of_a_rule_changes_what_that_rule_takes() {
+    let of_a_rule = |effect: &&Effect| {
+        let name = format!("proxy.config.{}", effect.records[0].0);
+        find(&name).unwrap().scope == Scope::Rule
+    };
+    let ruled: Vec<_> = EFFECTS.iter().filter(of_a_rule).collect();
+    assert!(ruled.len() > 40, "{}", ruled.len());
+    let faults: Vec<_> = ruled.into_iter().filter_map(faults_by_rule).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
 }

@@ -151,3 +151,17 @@ fn faults(effect: &Effect) -> Option<String> {
     let (name, value) = effect.records[0];
     (!right).then(|| format!("{name} {value}: {by_default:?} by default, then {set:?}"))
 }
+
+/// Where the record has no such effect by a rule that overrides it.
+fn faults_by_rule(effect: &Effect) -> Option<String> {
+    let origin = origin(effect.answers);
+    let (name, value) = effect.records[0];
+    let rule = origin.map("/");
+    let rule = format!(
+        "{} @plugin=conf_remap.so @pparam=proxy.config.{name}={value}\n",
+        rule.trim_end()
+    );
+    let proxy = Proxy::with(&lines(&effect.records[1..]), &rule);
+    let set = (effect.seen)(&round(effect, &proxy, &origin, "1"));
+    (set != effect.set).then(|| format!("{name} {value}: {set:?} by a rule"))
+}

@@ -75,3 +75,24 @@ fn wrong_options_are_named_at_their_place() {
     assert!(bad("@method=").contains("@method has no value"));
     assert!(bad("@method=a/b").contains("no method"));
 }
+
+#[test]
+fn overrides_of_records_are_read_and_named_at_their_place_when_wrong() {
+    let rule = "map /a http://o/ @plugin=conf_remap.so";
+    let help = "write @pparam=NAME=VALUE behind it";
+    let said = warnings(rule);
+    assert!(said[0].ends_with(help), "{said:?}");
+    let with = |param: &str| format!("{rule} @pparam=proxy.config.{param}");
+    let (file, found) = parsed(&with("http.insert_client_ip=0"));
+    assert_eq!(found, crate::config::Findings::default());
+    let records = crate::config::records::Records::default();
+    let ruled = records.overridden(&file.rules[0].overrides);
+    assert_eq!(ruled.http_insert_client_ip, 0);
+    assert_eq!(
+        error(&with("http.insert_client_ip=7")),
+        "1:48: proxy.config.http.insert_client_ip: 7 is outside its range: 0 to 2 \
+         (at \"proxy.config.http.insert_client_ip=7\")"
+    );
+    let said = warnings(&with("http.keep_alive_enabled_in=0"));
+    assert!(said[0].contains("1:48: proxy.config.http.keep_alive_enabled_in holds before"));
+}
