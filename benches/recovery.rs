@@ -10,13 +10,16 @@
 #![expect(clippy::print_stdout, reason = "the rows are what it is for")]
 
 use bytes::Bytes;
+use nix::libc::O_DIRECT;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::cell::RefCell;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use strata::base::aligned::AlignedBuf;
 use strata::base::clock::{Clock, MonoTime, SystemClock};
@@ -30,7 +33,7 @@ use strata::cache::stripe::{
     RecoveryStep, Stripe, StripeIdentity, StripeOptions,
 };
 use strata::device::{
-    Device, OpenRequest, Pace, Wanted, flush_blocking, open, read_blocking, read_each,
+    Device, DeviceGeometry, Pace, PoolDevice, Wanted, flush_blocking, read_blocking, read_each,
     write_blocking,
 };
 
@@ -44,6 +47,8 @@ const LOAD_PERCENT: u64 = 90;
 const TAIL_PART: u64 = 50;
 /// Reads of pages under way at a time, as the server has them.
 const READS: usize = 2;
+/// Threads of the device's pool, and reads that may wait for one.
+const POOL: (usize, usize) = (4, 64);
 /// The time of the start, behind all that was written.
 const LATE: MonoTime = MonoTime::from_nanos(1 << 50);
 
@@ -78,6 +83,20 @@ impl Sparse {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recovery.span");
         File::create(&path).unwrap().set_len(length).unwrap();
         Self(path)
+    }
+
+    /// The file as a device. The server would reserve all its room: the log of
+    /// a large one is larger than the disk that this is measured on.
+    fn device(&self) -> PoolDevice {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(O_DIRECT);
+        let file = options.open(&self.0).unwrap();
+        let geometry = DeviceGeometry {
+            bytes: file.metadata().unwrap().len(),
+            sector: BLOCK,
+            physical: BLOCK,
+        };
+        PoolDevice::new(Arc::new(file), geometry, POOL.0, POOL.1).unwrap()
     }
 
     /// How long `dd` takes to read a part of it.
@@ -308,12 +327,12 @@ fn measure(clock: &SystemClock, millions: u64) {
     let entries = millions * 1_000_000;
     let geometry = geometry(entries);
     let file = Sparse::new(geometry.length());
-    let device = open(&OpenRequest::at(&file.0)).unwrap().device;
-    let last = write_stripe(&*device, geometry, entries);
+    let device = file.device();
+    let last = write_stripe(&device, geometry, entries);
     let copy = geometry.page_table_offset(0)..geometry.page_table_offset(1);
     let before = file.dd(clock, &copy);
     let mut counted = Counted {
-        device: &*device,
+        device: &device,
         log: geometry.log_offset()..geometry.log_offset() + geometry.log_bytes(),
         reads: Reads::default(),
     };
@@ -322,8 +341,8 @@ fn measure(clock: &SystemClock, millions: u64) {
     let known = clock.mono().since(begin);
     counted.read_page_of(&mut stripe, last);
     // The run's first ring block, if the page had anything to tell.
-    drive(&mut stripe, &*device, LATE);
-    hit(&*device, &stripe.directory(), last);
+    drive(&mut stripe, &device, LATE);
+    hit(&device, &stripe.directory(), last);
     let (served, first) = (clock.mono().since(begin), counted.reads);
     let cpu_first = cpu().saturating_sub(cpu_before);
     counted.read_pages(&mut stripe);
@@ -337,7 +356,7 @@ fn measure(clock: &SystemClock, millions: u64) {
     assert_eq!((stripe.page_count().bad, report.suspect), (0, false));
     print_times(millions, geometry.directory_bytes(), &times);
     print_reads(&first, &counted.reads, &report);
-    let (time, written) = stop(&mut stripe, &*device, clock);
+    let (time, written) = stop(&mut stripe, &device, clock);
     let millis = time.as_secs_f64() * 1e3;
     println!("  stopped cleanly in {millis:.1} ms, by {written} bytes");
 }
