@@ -10,6 +10,7 @@ mod buckets;
 mod check;
 mod home;
 mod insert;
+mod kept;
 mod page;
 mod sweep;
 mod walk;

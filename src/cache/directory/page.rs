@@ -1,10 +1,13 @@
 //! Whole pages: out to a directory copy, and back at a start.
 
 use super::Directory;
+use super::buckets::{BUCKET_SLOTS, Bucket};
+use super::kept::Kept;
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::directory_page::{PAGE_BUCKETS, VerifiedPage};
 use crate::cache::format::to_usize;
 use std::sync::atomic::Ordering;
+use zerocopy::little_endian::U64;
 
 impl Directory {
     /// The page's slots, in order.
@@ -42,20 +45,25 @@ impl Directory {
     /// Fills an empty page from a directory copy: what was valid at the copy's
     /// cursor and has not been passed since.
     pub(crate) fn load_page(&self, page: u32, copy: &VerifiedPage<'_>) {
-        let (log, now) = (self.log(), self.cursor());
-        let then = log.at(copy.cursor);
+        let kept = Kept::between(self.log(), copy.cursor, self.cursor());
         let first = to_usize(u64::from(page) * PAGE_BUCKETS);
         let buckets = &self.buckets.all()[first..first + to_usize(PAGE_BUCKETS)];
-        for (slot, bits) in buckets.iter().flatten().zip(copy.slots()) {
-            let entry = DirEntry::from_bits(bits);
-            let position = then.position(entry);
-            let is_kept = position.is_some_and(|at| is_ahead(at, now, log.bytes));
+        for (bucket, slots) in buckets.iter().zip(copy.slots().as_chunks().0) {
+            self.load_bucket(bucket, slots, kept);
+        }
+    }
+
+    fn load_bucket(&self, bucket: &Bucket, slots: &[U64; BUCKET_SLOTS], kept: Kept) {
+        let mut seen = 0;
+        for (slot, bits) in bucket.iter().zip(slots) {
             // Stored in any case: whether one is kept is hard to foresee.
-            let kept = if is_kept { entry } else { DirEntry::FREE };
-            slot.store(kept.bits(), Ordering::Release);
-            if kept.is_pinned() {
-                self.note_pins(DirEntry::FREE, kept);
-            }
+            let entry = kept.only(DirEntry::from_bits(bits.get()));
+            slot.store(entry.bits(), Ordering::Release);
+            seen |= entry.bits();
+        }
+        if DirEntry::from_bits(seen).is_pinned() {
+            let entries = bucket.iter().map(|slot| slot.load(Ordering::Relaxed));
+            entries.for_each(|bits| self.note_pins(DirEntry::FREE, DirEntry::from_bits(bits)));
         }
     }
 }

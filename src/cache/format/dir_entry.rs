@@ -82,13 +82,19 @@ impl DirEntry {
     /// Whether the slot holds nothing.
     #[must_use]
     pub const fn is_free(self) -> bool {
-        self.0 & BLOCK_MASK == 0
+        self.block() == 0
+    }
+
+    /// The place in the log, in blocks; 0 of a slot that is free.
+    #[must_use]
+    pub const fn block(self) -> u64 {
+        self.0 & BLOCK_MASK
     }
 
     /// The place in the log, in bytes.
     #[must_use]
     pub const fn offset(self) -> u64 {
-        (self.0 & BLOCK_MASK) * BLOCK_BYTES
+        self.block() * BLOCK_BYTES
     }
 
     /// The tag.

@@ -190,9 +190,9 @@ pub struct VerifiedPage<'a> {
 
 impl VerifiedPage<'_> {
     /// The slots, in order.
-    pub fn slots(&self) -> impl Iterator<Item = u64> {
-        let read = |bytes: &[u8]| U64::read_from_bytes(bytes).map_or(0, |slot| slot.get());
-        self.slots.chunks_exact(8).map(read)
+    #[must_use]
+    pub fn slots(&self) -> &[U64] {
+        <[U64]>::ref_from_bytes(self.slots).unwrap_or_default()
     }
 }
 
@@ -345,7 +345,12 @@ mod tests {
         let (bytes, mark) = page();
         let read = verify_page(&bytes, (NAME.uuid, 3), mark).unwrap();
         assert_eq!(read.cursor, NAME.cursor);
-        assert!(read.slots().eq(1..=PAGE_SLOTS));
+        assert!(
+            read.slots()
+                .iter()
+                .map(|slot| slot.get())
+                .eq(1..=PAGE_SLOTS)
+        );
         golden("directory_page", &bytes[..4096 + 64]);
     }
 
