@@ -1,5 +1,6 @@
 //! The memory of a directory.
 
+use crate::base::huge::prefer_huge_pages;
 use std::sync::atomic::AtomicU64;
 use zerocopy::FromZeros;
 
@@ -11,9 +12,10 @@ const LINE: usize = 64;
 /// Eight slots in one cache line.
 pub(super) type Bucket = [AtomicU64; BUCKET_SLOTS];
 
-/// Buckets of free slots. The system gives the memory when it is touched, so
-/// that a start does not wait for a gigabyte of zeros: that is why the line's
-/// bounds are looked for here, not asked of the allocator.
+/// Buckets of free slots. The system gives the memory when it is touched, in
+/// huge pages where it has them, so that a start does not wait for a gigabyte of
+/// zeros: that is why the line's bounds are looked for here, not asked of the
+/// allocator.
 #[derive(Debug)]
 pub(super) struct Buckets {
     slots: Box<[AtomicU64]>,
@@ -28,6 +30,7 @@ impl Buckets {
         let length = (count + 1) * BUCKET_SLOTS;
         let zeroed = <[AtomicU64]>::new_box_zeroed_with_elems(length);
         let slots = zeroed.unwrap_or_else(|_| (0..length).map(|_| AtomicU64::new(0)).collect());
+        prefer_huge_pages(&slots);
         let first = slots.as_ptr().align_offset(LINE).min(BUCKET_SLOTS);
         Self {
             slots,
