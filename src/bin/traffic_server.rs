@@ -9,7 +9,12 @@ use strata::mgmt::paths::{self, ConfigDir};
 use strata::mgmt::terminal::{print, tell};
 use strata::mgmt::verify::Checked;
 use strata::server::{self, Options, StartError};
+use tikv_jemallocator::Jemalloc;
 use tracing_subscriber::EnvFilter;
+
+/// Gives back to the system what a burst of clients took (decision 0020).
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// A tiered HTTP cache and proxy.
 #[derive(Debug, Parser)]
