@@ -13,8 +13,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 
-/// Bytes asked of the socket at a time.
-const READ_BYTES: usize = 16 * 1024;
+/// Bytes that there is room for while a head is waited for. Each idle connection
+/// holds as much.
+const HEAD_BYTES: usize = 4 * 1024;
+
+/// The same of a body.
+const BODY_BYTES: usize = 16 * 1024;
+
+/// The same of what comes while a request is being answered, mostly nothing: what
+/// its head left of the buffer does.
+const AHEAD_BYTES: usize = 512;
 
 /// Bytes of later requests that are read while one is being answered.
 const AHEAD_MAX: usize = 64 * 1024;
@@ -80,7 +88,7 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
         if !self.buffer.is_empty() {
             return true;
         }
-        let fill = self.fill_within(patience).await;
+        let fill = self.fill_within(patience, HEAD_BYTES).await;
         matches!(fill, Some(Ok(read)) if read > 0)
     }
 
@@ -98,7 +106,7 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
             // Only a head that does not come at once needs a deadline.
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + stall);
             let left = deadline.saturating_duration_since(Instant::now());
-            let fill = self.fill_within(left).await;
+            let fill = self.fill_within(left, HEAD_BYTES).await;
             let read = fill.ok_or(RequestError::Slow(stall))??;
             if read == 0 {
                 return Err(RequestError::Truncated);
@@ -126,9 +134,9 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
         let stall = self.options.stall;
         let raw = matches!(self.rest, Rest::Raw);
         let read = if raw {
-            self.fill().await?
+            self.fill(BODY_BYTES).await?
         } else {
-            let fill = self.fill_within(stall).await;
+            let fill = self.fill_within(stall, BODY_BYTES).await;
             fill.ok_or(BodyError::Stalled(stall))??
         };
         if read > 0 {
@@ -186,9 +194,10 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
         Ok(part)
     }
 
-    /// One read into the buffer; 0 at the end of the stream. Cancel-safe.
-    async fn fill(&mut self) -> std::io::Result<usize> {
-        self.buffer.reserve(READ_BYTES);
+    /// One read into the buffer, which has room for at least `room` bytes more;
+    /// 0 at the end of the stream. Cancel-safe.
+    async fn fill(&mut self, room: usize) -> std::io::Result<usize> {
+        self.buffer.reserve(room);
         self.io.read_buf(&mut self.buffer).await
     }
 
@@ -198,7 +207,7 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
     /// Cancel-safe.
     pub(super) async fn reset(&mut self) {
         while matches!(self.rest, Rest::Nothing) && self.buffer.len() < AHEAD_MAX {
-            match self.fill().await {
+            match self.fill(AHEAD_BYTES).await {
                 Ok(0) if self.options.half_open => break,
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
@@ -208,8 +217,12 @@ impl<R: AsyncRead + Unpin> ReadSide<R> {
     }
 
     /// The same within `limit`; `None` when that is over.
-    async fn fill_within(&mut self, limit: Duration) -> Option<std::io::Result<usize>> {
-        self.buffer.reserve(READ_BYTES);
+    async fn fill_within(
+        &mut self,
+        limit: Duration,
+        room: usize,
+    ) -> Option<std::io::Result<usize>> {
+        self.buffer.reserve(room);
         let read = self.io.read_buf(&mut self.buffer);
         self.patience.wait(limit, read).await
     }
