@@ -82,6 +82,14 @@ pub(crate) enum Planted {
     FormerUnclaimed,
     /// A purge counts as durable before it is written down.
     PurgeUntold,
+    /// What is written counts as safe from a power cut before it is flushed.
+    WrittenIsSafe,
+    /// Nobody counts how long a device is silent.
+    SilenceUncounted,
+    /// That a span went offline by itself is not remembered.
+    OfflineForgotten,
+    /// A span that is taken back into use is trusted.
+    ReturnTrusted,
     /// What could not be read at a start counts as never written.
     UnreadTrusted,
 }

@@ -241,10 +241,12 @@ impl Cache {
         self.mover.stop();
         self.mover.settled().await;
         self.sync().await;
-        self.thread.stop().await;
+        // The thread counts how long a device is silent, or nobody would end
+        // the wait for it.
         for stripe in self.volume.stripes() {
             stripe.close().await;
         }
+        self.thread.stop().await;
     }
 
     /// [`Cache::configure`] with another cutoff.

@@ -1,6 +1,7 @@
 //! The stripes in use, by volume and tier, and which of them a key may lie on.
 
 mod drive;
+mod flush;
 mod holds;
 mod live;
 mod pages;

@@ -77,7 +77,7 @@ metrics! {
     CacheSpanErrorsChecksum = "proxy.process.cache.span.errors.checksum", Counter;
     /// Reads of a span that the device failed.
     CacheSpanErrorsRead = "proxy.process.cache.span.errors.read", Counter;
-    /// Writes to a span that the device failed.
+    /// Writes to a span that the device failed or left unanswered.
     CacheSpanErrorsWrite = "proxy.process.cache.span.errors.write", Counter;
     /// Spans in use that have failed an I/O since they were opened.
     CacheSpanFailing = "proxy.process.cache.span.failing", Gauge;

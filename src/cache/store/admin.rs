@@ -5,13 +5,15 @@ use super::begin::make;
 use super::names::{self, Called, SpanName};
 use super::open::{Shared, SpanEntry, cleared, live_spans, open_device};
 use super::share;
+use crate::base::planted::{Planted, is_planted};
+use crate::cache::format::to_u64;
 use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
 use crate::cache::invalidation::{Presence, StateError};
 use crate::cache::options::{CacheOptions, SpanOptions};
 use crate::cache::span::{self, Intent, Judged, Span, SpanError};
 use crate::cache::tier::SpanTier;
 use crate::cache::volume::{LiveSpan, LiveStripe};
-use crate::device::{Backend, choose};
+use crate::device::{Backend, OpenedDevice, choose};
 use crate::metrics::Metric;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -238,9 +240,18 @@ impl Cache {
     /// # Errors
     /// `Unknown`, `Unchanged`, `Refused`, `State`.
     pub fn online(&self, path: &Path) -> Result<SpanState, SpanCommandError> {
+        self.online_over(path, |options| open_device(options, &self.options))
+    }
+
+    /// [`Cache::online`] over the device that `open` gives.
+    pub(super) fn online_over(
+        &self,
+        path: &Path,
+        open: impl FnOnce(&SpanOptions) -> Result<OpenedDevice, SpanError>,
+    ) -> Result<SpanState, SpanCommandError> {
         let options = self.not_in_use(path, |path| unchanged(path, "in use"))?;
         self.forget(path, "being opened");
-        let opened = open_device(&options, &self.options)
+        let opened = open(&options)
             .and_then(|device| span::judge(&device, &options, Intent::Use))
             .and_then(|judged| self.join(judged));
         let span = opened.map_err(|error| {
@@ -304,7 +315,8 @@ impl Cache {
     pub(super) fn judge_silence(&self) {
         let (now, limit) = (self.clock.mono(), self.live.load().io_timeout);
         for span in live_spans(&self.spans.lock()) {
-            span.judge_silence(now, limit);
+            let silent = to_u64(span.judge_silence(now, limit));
+            self.counters.add(Metric::CacheSpanErrorsWrite, silent);
         }
     }
 
@@ -323,6 +335,9 @@ impl Cache {
     /// Whether the next start will know that the stripe's span is offline. Until
     /// it does, nobody takes the span's place, and the next look tries again.
     fn remembers_offline(&self, stripe: &LiveStripe) -> bool {
+        if is_planted(Planted::OfflineForgotten) {
+            return true;
+        }
         let remembered = self
             .state
             .set_presence(stripe.span_uuid(), Presence::Offline);

@@ -5,6 +5,7 @@
 use super::Cache;
 use super::State;
 use super::open::{Shared, seed};
+use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::invalidation::{Lineage, Presence, StateError};
 use crate::cache::options::SpanOptions;
@@ -34,7 +35,7 @@ pub(super) fn make(shared: &Shared<'_>, span: &Span, options: &SpanOptions, is_b
     let past = shared.state.life(live.uuid).unwrap_or_default();
     let live = Arc::new(live.with_past(past));
     let presence = presence(shared.state, &live);
-    let is_back = is_back || presence != Presence::Here;
+    let is_back = (is_back || presence != Presence::Here) && !is_planted(Planted::ReturnTrusted);
     match presence {
         Presence::Here => {}
         Presence::Offline => drop(live.go_offline()),

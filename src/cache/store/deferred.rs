@@ -26,7 +26,7 @@ impl Deferred {
     /// Whether it has waited long enough.
     pub(super) fn is_ready(&self) -> bool {
         let waits = self.waits.as_ref();
-        waits.is_some_and(|waits| waits.iter().all(Written::is_done))
+        waits.is_some_and(|waits| waits.iter().all(Written::is_safe))
     }
 
     fn bytes(&self) -> usize {

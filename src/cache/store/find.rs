@@ -126,7 +126,7 @@ async fn free_dead(stripes: Vec<Arc<LiveStripe>>, hash: u128, epoch: u64) -> Vec
             Err(Miss::ReadError) => waits.extend(stripe.free(hash)),
             Err(_) => {}
         }
-        waits.extend(stripe.unwritten());
+        waits.extend(stripe.unflushed());
     }
     waits
 }

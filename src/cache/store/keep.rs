@@ -230,7 +230,7 @@ impl Cache {
         let freed = claimants.iter().filter_map(|stripe| stripe.free(hash));
         let found = freed.count() > 0 || in_ram;
         // What was taken out a moment ago may not be written down yet either.
-        let waits = claimants.iter().filter_map(LiveStripe::unwritten).collect();
+        let waits = claimants.iter().filter_map(LiveStripe::unflushed).collect();
         Gone {
             epoch,
             found,
@@ -334,7 +334,7 @@ impl Cache {
     }
 
     /// Takes away what all claimants have of the key, and lets the head wait until
-    /// the others have written that down.
+    /// the others have written that down where no power cut takes it.
     fn defer(
         &self,
         stored: Arc<Stored>,

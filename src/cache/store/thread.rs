@@ -69,8 +69,15 @@ enum Step {
     Known,
     /// All have been searched for what is dead.
     Searched(Pin<Box<dyn Future<Output = Vec<Written>> + Send>>),
-    /// These batches are written.
+    /// These batches are flushed.
     Written(Vec<Written>),
+}
+
+impl Step {
+    fn written(waits: Vec<Written>) -> Self {
+        waits.iter().for_each(Written::want_safe);
+        Self::Written(waits)
+    }
 }
 
 impl fmt::Debug for Step {
@@ -99,14 +106,14 @@ impl Unfinished {
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()))
             {
-                Poll::Ready(waits) => self.step = Step::Written(waits),
+                Poll::Ready(waits) => self.step = Step::written(waits),
                 Poll::Pending => *searches += 1,
             }
         }
     }
 
     fn is_done(&self) -> bool {
-        matches!(&self.step, Step::Written(waits) if waits.iter().all(Written::is_done))
+        matches!(&self.step, Step::Written(waits) if waits.iter().all(Written::is_safe))
     }
 }
 
@@ -374,7 +381,7 @@ impl Work {
                 epoch: gone.epoch,
                 durable: true,
                 step: match gone.known_everywhere {
-                    true => Step::Written(gone.waits),
+                    true => Step::written(gone.waits),
                     false => Step::Known,
                 },
             });
@@ -392,6 +399,7 @@ impl Work {
         for stripe in cache.volume.stripes() {
             stripe.set_epoch(cache.rules.epoch());
             stripe.drive();
+            stripe.flush_wanted();
         }
         cache.judge_silence();
         cache.place_deferred();
@@ -416,7 +424,7 @@ impl Work {
         }
     }
 
-    /// Forgets the rules whose free rows are written.
+    /// Forgets the rules whose free rows no power cut takes any more.
     fn finish(&mut self, cache: &Cache) {
         let mut searches = 0;
         for unfinished in &mut self.unfinished {

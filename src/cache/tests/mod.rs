@@ -1,3 +1,3 @@
 //! Tests of the cache as a whole.
 
-mod simulation;
+pub(in crate::cache) mod simulation;

@@ -17,7 +17,8 @@ impl LiveStripe {
         }
     }
 
-    /// Brings everything appended so far to the device.
+    /// Brings everything appended so far to the device, and to the medium what
+    /// somebody waits for there.
     pub(in crate::cache) async fn flush(self: &Arc<Self>) {
         let Some(core) = self.core.get() else {
             return;
@@ -25,6 +26,7 @@ impl LiveStripe {
         let sequence = core.stripe.lock().flush();
         self.wait(|| core.directory.written_sequence() >= sequence)
             .await;
+        self.secure().await;
     }
 
     /// Stops it cleanly: all is on the medium on return, and it takes no more.
@@ -37,16 +39,30 @@ impl LiveStripe {
         self.flush_device().await;
     }
 
-    /// Brings the device's own cache to the medium.
-    async fn flush_device(&self) {
-        let (send, receive) = oneshot::channel();
+    /// Brings the device's own cache to the medium, or waits until the span is
+    /// out of use: a device may never answer.
+    async fn flush_device(self: &Arc<Self>) {
+        let (send, mut receive) = oneshot::channel();
+        let stripe = Arc::clone(self);
         let done = Box::new(move |ended: Result<(), DeviceError>| {
+            // A failure is counted; there is nobody left to do more about it.
+            stripe.outcome(ended);
             // Who no longer waits for the answer has no need of it.
-            send.send(ended).ok();
+            send.send(()).ok();
         });
         self.span.submit(Request::Flush { done }, self.now());
-        // A failure is counted; there is nobody left to do more about it.
-        self.outcome(receive.await.unwrap_or(Err(DeviceError::Closed)));
+        loop {
+            let moved = self.moved.notified();
+            if !self.is_online() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                // The request may also have gone with its device.
+                _ = &mut receive => return,
+                () = moved => {}
+            }
+        }
     }
 
     /// Notes the epoch that later batches carry.
@@ -118,7 +134,7 @@ impl LiveStripe {
         self.span.submit(request, self.now());
     }
 
-    fn outcome(&self, ended: Result<(), DeviceError>) -> Outcome {
+    pub(super) fn outcome(&self, ended: Result<(), DeviceError>) -> Outcome {
         match ended {
             Ok(()) => Outcome::Done,
             Err(error) => {

@@ -1,5 +1,6 @@
 //! A stripe in use: lookups and reads by any thread, writes under its lock.
 
+use super::flush::Flushing;
 use super::settle::Settling;
 use super::sharing::Sharing;
 use super::span::LiveSpan;
@@ -53,6 +54,7 @@ pub(in crate::cache) struct LiveStripe {
     pub(super) turns: AtomicU64,
     pub(super) wear: Wear,
     pub(super) settling: Settling,
+    pub(super) flushing: Flushing,
     /// Fragments of bodies that are on their way to clients.
     pub(in crate::cache) sharing: Sharing,
     /// The walk ahead of the cursor; `None` until it has begun.
@@ -92,8 +94,9 @@ pub(in crate::cache) struct Written {
 }
 
 impl Written {
-    /// Asks that the batch be written without waiting for more.
+    /// Asks that the batch be written without waiting for more, and flushed.
     pub(in crate::cache) fn hurry(&self) {
+        self.want_safe();
         if let Some(core) = self.stripe.core.get() {
             core.stripe.lock().flush();
             self.stripe.drive();
@@ -104,7 +107,7 @@ impl Written {
     /// what is there will not be trusted.
     pub(in crate::cache) fn is_done(&self) -> bool {
         let core = self.stripe.core.get();
-        self.stripe.span.is_retired()
+        self.stripe.is_retired()
             || core.is_some_and(|core| core.directory.written_sequence() >= self.sequence)
     }
 }
@@ -146,6 +149,7 @@ impl LiveStripe {
             turns: AtomicU64::new(0),
             wear: Wear::default(),
             settling: Settling::default(),
+            flushing: Flushing::default(),
             sharing: Sharing::default(),
             passing: Mutex::default(),
             walking: tokio::sync::Mutex::default(),
@@ -212,6 +216,11 @@ impl LiveStripe {
     /// See [`LiveSpan::retire`].
     pub(in crate::cache) fn retire(&self) {
         self.span.retire();
+    }
+
+    /// See [`LiveSpan::is_retired`].
+    pub(super) fn is_retired(&self) -> bool {
+        self.span.is_retired()
     }
 
     /// Names its span.
@@ -349,15 +358,15 @@ impl LiveStripe {
         })
     }
 
-    /// The last batch, if it is not written yet: with it, all that was taken
+    /// The last batch, unless no power cut takes it: with it, all that was taken
     /// out so far is written down.
-    pub(in crate::cache) fn unwritten(self: &Arc<Self>) -> Option<Written> {
+    pub(in crate::cache) fn unflushed(self: &Arc<Self>) -> Option<Written> {
         let core = self.core.get()?;
         let written = Written {
             stripe: Arc::clone(self),
             sequence: core.stripe.lock().last_sequence(),
         };
-        (!written.is_done()).then_some(written)
+        (!written.is_safe()).then_some(written)
     }
 
     /// Its state: its span's, unless that is in use.

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 /// A request that has not been answered.
 struct Waiting {
+    /// When it came, or was told of last.
     since: MonoTime,
     /// Who waits for a read. The others keep waiting: what they wrote may
     /// reach the device at any time, so that its buffer must stay.
     read: Option<Done<AlignedBuf>>,
-    /// It was told of before.
-    late: bool,
+    /// A read that was answered in the device's place.
+    is_over: bool,
 }
 
 #[derive(Default)]
@@ -31,7 +32,7 @@ impl Table {
         let waiting = Waiting {
             since,
             read,
-            late: false,
+            is_over: false,
         };
         self.waiting.insert(self.next, waiting);
         self.next
@@ -89,17 +90,22 @@ impl Watch {
     }
 
     /// Answers the reads that have waited longer than `limit`, and gives how
-    /// many other requests do so since the last look.
+    /// many other requests have done so, or have once more since they were told
+    /// of: a device that stays silent fails again and again, however little it
+    /// was asked for.
     pub(super) fn expire(&self, now: MonoTime, limit: Duration) -> usize {
         let (mut reads, mut others) = (Vec::new(), 0);
         let mut table = self.table.lock();
         for waiting in table.waiting.values_mut() {
-            if waiting.late || now.since(waiting.since) <= limit {
+            if waiting.is_over || now.since(waiting.since) <= limit {
                 continue;
             }
-            waiting.late = true;
+            waiting.since = now;
             match waiting.read.take() {
-                Some(done) => reads.push(done),
+                Some(done) => {
+                    waiting.is_over = true;
+                    reads.push(done);
+                }
                 None => others += 1,
             }
         }
@@ -147,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_write_is_told_of_once_and_answered_by_the_device() {
+    fn a_late_write_is_told_of_once_each_limit_and_answered_by_the_device() {
         let watch = Arc::new(Watch::default());
         let (send, receive) = channel();
         let request = Request::Flush {
@@ -158,6 +164,8 @@ mod tests {
         };
         let now = MonoTime::default().plus(LIMIT * 2);
         assert_eq!((watch.expire(now, LIMIT), watch.expire(now, LIMIT)), (1, 0));
+        let later = [LIMIT, LIMIT * 2].map(|more| watch.expire(now.plus(more), LIMIT));
+        assert_eq!(later, [0, 1]);
         assert!(receive.try_recv().is_err());
         done(Ok(()));
         assert_eq!(receive.recv(), Ok(Ok(())));

@@ -61,6 +61,11 @@ impl Disk {
         self.flushed + self.unflushed.len()
     }
 
+    /// Writes that no power cut takes.
+    pub(in crate::cache) const fn flushed(&self) -> usize {
+        self.flushed
+    }
+
     /// Ends a flush that began when so many writes had been done.
     pub(in crate::cache) fn flush(&mut self, written: usize) {
         let count = written.saturating_sub(self.flushed);

@@ -5,7 +5,7 @@
 //! they must find.
 
 mod content;
-mod disk;
+pub(in crate::cache) mod disk;
 mod history;
 mod io;
 mod planted;

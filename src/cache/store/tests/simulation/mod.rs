@@ -2,9 +2,14 @@
 //! goes wrong. `STRATA_SIM_SEED`, `STRATA_SIM_SEEDS` and `STRATA_SIM_BUG` work
 //! as in the simulation of one stripe.
 
+mod content;
 mod disk;
 mod model;
+mod named;
 mod planted;
+mod reading;
+mod restart;
+mod weather;
 mod world;
 
 use crate::base::planted::with;

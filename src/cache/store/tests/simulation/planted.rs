@@ -7,14 +7,18 @@ use std::panic::catch_unwind;
 /// Each bug of the whole cache, and the seed that found it.
 const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::CopyUnchecked, 1),
-    (Planted::HeadUndeferred, 18),
+    (Planted::HeadUndeferred, 7),
     (Planted::UnwrittenFreeUnseen, 89),
-    (Planted::FormerUnclaimed, 2),
+    (Planted::FormerUnclaimed, 7),
     (Planted::AwayTrusted, 5),
-    (Planted::PurgeUntold, 12),
+    (Planted::PurgeUntold, 0),
     (Planted::LostStateTrusted, 1),
     (Planted::LostRunUnseen, 5),
     (Planted::OthersSpared, 5),
+    (Planted::OfflineForgotten, 23),
+    (Planted::SilenceUncounted, 7),
+    (Planted::ReturnTrusted, 14),
+    (Planted::ParityOfFirstCycle, 26),
 ];
 
 /// Seeds that are tried when the noted one no longer finds the bug.

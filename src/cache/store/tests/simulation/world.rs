@@ -1,48 +1,66 @@
 //! A cache over two tiers, driven step by step, stopped and started again.
 
-use super::super::machine::{DISK, copy_files, path};
+use super::super::machine::{DISK, path};
 use super::super::{key, object};
+use super::content::content;
 use super::disk::SlowDisk;
-use super::model::Model;
+use super::model::{Model, Progress};
+use super::weather::{Fault, weather_of};
 use crate::base::clock::{Clock, ManualClock, WallTime};
 use crate::base::prng::Prng;
 use crate::base::simulated;
-use crate::cache::format::{crc, to_u64, to_usize};
+use crate::cache::format::{to_u64, to_usize};
 use crate::cache::object::Hit;
 use crate::cache::options::{CacheOptions, RamOptions, SpanOptions};
 use crate::cache::store::Cache;
 use crate::cache::store::open::open_over;
 use crate::cache::tier::SpanTier;
 use crate::device::{DeviceKind, OpenedDevice};
-use crate::metrics::{Metric, Registry};
-use bytes::Bytes;
+use crate::metrics::Registry;
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-const KEYS: u32 = 24;
+pub(super) const KEYS: u32 = 24;
 const STEPS: u64 = 500;
 /// Disks that a machine has at most.
-const DISKS_MAX: usize = 4;
+pub(super) const DISKS_MAX: usize = 4;
+/// Bytes of a disk whose log is to wrap.
+const SMALL_DISK: usize = 32 << 20;
+/// Bytes of the longest bodies, where the log is to wrap and elsewhere.
+const LONG_BODY: u64 = 700_000;
+const SHORT_BODY: u64 = 12_000;
+/// Bytes of a fragment where bodies are long.
+const FRAGMENT: u32 = 64 << 10;
+/// A device is silent for longer than this, and counts as failing.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Times that a wait outlasts the patience, before it counts as endless.
+const SILENCES_MAX: u32 = 40;
 
 /// A disk of the machine.
-struct Drive {
-    tier: SpanTier,
-    disk: Arc<SlowDisk>,
+pub(super) struct Drive {
+    pub(super) tier: SpanTier,
+    pub(super) disk: Arc<SlowDisk>,
     /// It is plugged in.
-    is_present: bool,
+    pub(super) is_present: bool,
 }
 
 /// What a seed has gone through.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
-    starts: u64,
-    hits: u64,
-    suspects: u64,
-    promotions: u64,
-    changes: u64,
+    pub(super) starts: u64,
+    pub(super) hits: u64,
+    pub(super) suspects: u64,
+    pub(super) promotions: u64,
+    pub(super) changes: u64,
+    /// Disks that fell ill or left while a cache ran, and spans that came back.
+    pub(super) mishaps: u64,
+    pub(super) returns: u64,
+    pub(super) power_cuts: u64,
+    pub(super) wraps: u64,
     /// A sum of all that was found, in order.
     pub(super) trace: u32,
 }
@@ -54,6 +72,10 @@ impl std::ops::AddAssign for Tally {
         self.suspects += other.suspects;
         self.promotions += other.promotions;
         self.changes += other.changes;
+        self.mishaps += other.mishaps;
+        self.returns += other.returns;
+        self.power_cuts += other.power_cuts;
+        self.wraps += other.wraps;
         self.trace ^= other.trace;
     }
 }
@@ -61,46 +83,53 @@ impl std::ops::AddAssign for Tally {
 impl Tally {
     pub(super) const fn is_busy(&self) -> bool {
         let happened = self.suspects > 0 && self.promotions > 0 && self.changes > 0;
-        happened && self.starts > 60 && self.hits > 1000
+        let failed = self.mishaps > 0 && self.returns > 0 && self.power_cuts > 0;
+        happened && failed && self.wraps > 0 && self.starts > 60 && self.hits > 1000
     }
 }
 
 /// A cache in use.
-struct Running {
-    cache: Arc<Cache>,
-    registry: Arc<Registry>,
-    clock: Arc<ManualClock>,
+pub(super) struct Running {
+    pub(super) cache: Arc<Cache>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) clock: Arc<ManualClock>,
 }
 
-struct World {
-    seed: u64,
-    prng: Prng,
-    drives: Vec<Drive>,
-    state: tempfile::TempDir,
+pub(super) struct World {
+    pub(super) seed: u64,
+    pub(super) prng: Prng,
+    pub(super) drives: Vec<Drive>,
+    pub(super) state: tempfile::TempDir,
     /// The state as it was before an earlier start.
-    older: Option<tempfile::TempDir>,
-    ram: RamOptions,
-    seconds: u64,
-    running: Option<Running>,
-    models: Vec<Model>,
+    pub(super) older: Option<tempfile::TempDir>,
+    pub(super) ram: RamOptions,
+    pub(super) seconds: u64,
+    pub(super) running: Option<Running>,
+    pub(super) models: Vec<Model>,
     /// Hits whose bodies are read, and heads refreshed, later.
-    held: Vec<(u32, Hit)>,
-    versions: u32,
+    pub(super) held: Vec<(u32, Hit)>,
+    /// Hits whose bodies are being read, and what came of them.
+    pub(super) begun: VecDeque<(u32, Hit, Vec<u8>)>,
+    pub(super) versions: u32,
     /// A span or the state was away: what was written may not be found.
-    is_unsure: bool,
-    tally: Tally,
+    pub(super) is_unsure: bool,
+    /// A disk was ill in this run: what was to be written may not be.
+    pub(super) is_ill: bool,
+    pub(super) weather: &'static [Fault],
+    /// Bytes that were stored, with all that a log may skip.
+    pub(super) stored: u64,
+    pub(super) tally: Tally,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut prng = Prng::seeded(seed);
         let tiers = [SpanTier::Fast, SpanTier::Capacity, SpanTier::Capacity];
         let some = 2 + to_usize(prng.below(2));
         let cutoff = prng.below(2);
-        let drives = tiers.into_iter().take(some).map(drive);
-        Self {
+        let mut world = Self {
             seed,
-            drives: drives.collect(),
+            drives: Vec::new(),
             prng,
             state: tempfile::tempdir().unwrap(),
             older: None,
@@ -112,42 +141,79 @@ impl World {
             running: None,
             models: vec![Model::default(); to_usize(KEYS.into())],
             held: Vec::new(),
+            begun: VecDeque::new(),
             versions: 0,
             is_unsure: false,
+            is_ill: false,
+            weather: weather_of(seed),
+            stored: 0,
             tally: Tally::default(),
-        }
+        };
+        tiers
+            .into_iter()
+            .take(some)
+            .for_each(|tier| world.plug_in(tier));
+        world
     }
 
-    fn start(&mut self) {
-        let present = || {
-            (0..)
-                .zip(&self.drives)
-                .filter(|(_, drive)| drive.is_present)
+    /// The machine gets another disk.
+    pub(super) fn plug_in(&mut self, tier: SpanTier) {
+        let len = if self.has(Fault::Wrap) {
+            SMALL_DISK
+        } else {
+            DISK
         };
-        let spans = present().map(|(n, drive)| SpanOptions {
+        self.drives.push(Drive {
+            tier,
+            disk: SlowDisk::blank(len),
+            is_present: true,
+        });
+    }
+
+    fn options(&self) -> CacheOptions {
+        let present = (0..).zip(&self.drives);
+        let present = present.filter(|(_, drive)| drive.is_present);
+        let spans = present.map(|(n, drive)| SpanOptions {
             tier: Some(drive.tier),
             ..SpanOptions::at(path(n))
         });
-        let options = CacheOptions {
+        let mut options = CacheOptions {
             spans: spans.collect(),
             state_dir: Some(self.state.path().to_owned()),
             ram: self.ram,
+            io_timeout: PATIENCE,
             ..CacheOptions::default()
         };
-        let devices = present().map(|(n, drive)| {
-            Ok(OpenedDevice {
-                device: Arc::new(drive.disk.device()),
-                kind: DeviceKind::Block,
-                path: path(n),
-                rotational: None,
-            })
-        });
+        if self.has(Fault::Wrap) {
+            options.target_fragment_size = FRAGMENT;
+        }
+        options
+    }
+
+    /// A disk as it is opened.
+    pub(super) fn opened(&self, n: usize) -> OpenedDevice {
+        OpenedDevice {
+            device: Arc::new(self.drives[n].disk.device()),
+            kind: DeviceKind::Block,
+            path: path(n),
+            rotational: None,
+        }
+    }
+
+    pub(super) fn path_of(&self, n: usize) -> PathBuf {
+        path(n)
+    }
+
+    pub(super) fn start(&mut self) {
+        let present = (0..).zip(&self.drives);
+        let present = present.filter(|(_, drive)| drive.is_present);
+        let devices = present.map(|(n, _)| Ok(self.opened(n))).collect();
         self.seconds += 1000;
         let clock = Arc::new(ManualClock::at(WallTime::from_secs(self.seconds)));
         let time: Arc<dyn Clock> = Arc::clone(&clock) as _;
         let registry = Registry::new();
         self.set_at_once(true);
-        let (cache, _) = open_over(options, devices.collect(), time, &registry);
+        let (cache, _) = open_over(self.options(), devices, time, &registry);
         self.set_at_once(false);
         self.running = Some(Running {
             cache,
@@ -160,12 +226,19 @@ impl World {
 
     fn set_at_once(&self, at_once: bool) {
         for drive in &self.drives {
-            drive.disk.at_once.store(at_once, Ordering::Relaxed);
+            drive.disk.set_at_once(at_once);
         }
     }
 
-    fn cache(&self) -> Arc<Cache> {
+    pub(super) fn cache(&self) -> Arc<Cache> {
         Arc::clone(&self.running.as_ref().unwrap().cache)
+    }
+
+    /// Ends the writes that are out, and leaves the flushes.
+    pub(super) fn end_writes(&self) {
+        for drive in &self.drives {
+            drive.disk.end_writes();
+        }
     }
 
     /// Ends one write of a disk; whether there was one.
@@ -180,18 +253,28 @@ impl World {
     }
 
     /// Waits for an answer, while writes end.
-    fn wait<T>(&mut self, what: &str, future: impl Future<Output = T>) -> T {
+    pub(super) fn wait<T>(&mut self, what: &str, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());
+        let mut silences = 0;
         loop {
             if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
                 return answer;
             }
-            assert!(self.pump(), "STRATA_SIM_SEED={}: {what} hangs", self.seed);
+            if self.pump() {
+                continue;
+            }
+            silences += 1;
+            let ends = self.is_silent() && silences < SILENCES_MAX;
+            assert!(ends, "STRATA_SIM_SEED={}: {what} hangs", self.seed);
+            self.pass_time();
         }
     }
 
     fn step(&mut self) {
+        if self.strikes() {
+            return self.mishap();
+        }
         let n = u32::try_from(self.prng.below(KEYS.into())).unwrap();
         match self.prng.below(100) {
             0..24 => self.store(n),
@@ -199,7 +282,7 @@ impl World {
             28..62 => self.read(n),
             62..65 => self.refresh(),
             65..68 => self.remove(n),
-            68..70 if self.seed.is_multiple_of(2) => self.purge(n),
+            68..70 if self.purges() => self.purge(n),
             68..78 => self.tick(),
             78..86 => self.move_copies(),
             86..96 => drop(self.pump()),
@@ -208,10 +291,15 @@ impl World {
         }
     }
 
-    fn store(&mut self, n: u32) {
+    /// What is in doubt is dead after a purge: half of the seeds have none.
+    fn purges(&self) -> bool {
+        self.seed.is_multiple_of(2)
+    }
+
+    pub(super) fn store(&mut self, n: u32) {
         let cache = self.cache();
         self.versions += 1;
-        let body = content(n, self.versions);
+        let body = content(n, self.versions, self.longest());
         let stored = cache
             .writer(object(&key(n), cache.epoch()))
             .and_then(|mut writer| {
@@ -219,7 +307,8 @@ impl World {
                 writer.commit()
             });
         if stored.is_ok() {
-            self.models[to_usize(n.into())].store(self.versions);
+            self.stored += to_u64(body.len());
+            self.models[to_usize(n.into())].store(self.versions, self.stored);
         } else {
             self.is_unsure = true;
         }
@@ -239,14 +328,14 @@ impl World {
         self.models[to_usize(n.into())].remove();
     }
 
-    fn purge(&mut self, n: u32) {
+    pub(super) fn purge(&mut self, n: u32) {
         let cache = self.cache();
         let purged = self.wait("a purge", cache.purge(&key(n)));
         purged.unwrap();
         self.models[to_usize(n.into())].purge();
     }
 
-    fn tick(&mut self) {
+    pub(super) fn tick(&mut self) {
         let millis = self.prng.below(1500);
         let running = self.running.as_ref().unwrap();
         running.clock.advance(Duration::from_millis(millis));
@@ -258,220 +347,43 @@ impl World {
         self.wait("a copy", cache.mover.step(&cache));
     }
 
-    fn sync(&mut self) {
+    pub(super) fn sync(&mut self) {
         let cache = self.cache();
         self.wait("a sync", cache.sync());
-        self.models.iter_mut().for_each(Model::written);
+        self.all_written();
     }
 
-    /// What a reader gets: version, and whether it is in doubt.
-    fn get(&mut self, n: u32) -> Option<(u32, Hit)> {
-        let cache = self.cache();
-        let mut hit = self.wait("a read", cache.read(&key(n))).ok()?;
-        let mut body = Vec::new();
-        while let Some(piece) = self.wait("a body", hit.body.next()).unwrap() {
-            body.extend_from_slice(&piece);
-        }
-        let version = version_in(&body);
-        let whole = body == content(n, version);
-        assert!(whole, "{}: wrong bytes", self.context(n));
-        Some((version, hit))
-    }
-
-    fn read(&mut self, n: u32) {
-        let found = self.get(n);
-        let context = self.context(n);
-        let Some((version, hit)) = found else {
-            return;
-        };
-        let model = &self.models[to_usize(n.into())];
-        let allowed = match hit.suspect {
-            true => model.may_be_suspect(version),
-            false => model.is_current(version),
-        };
-        assert!(allowed, "{context}: found {version} of {:?}", hit.tier);
-        self.tally.hits += 1;
-        self.tally.suspects += u64::from(hit.suspect);
-        self.note(n, version, &hit);
-        self.held.push((n, hit));
-        self.held.truncate(8);
-    }
-
-    /// The origin says that what a reader holds is still right.
-    fn refresh(&mut self) {
-        let Some((n, hit)) = self.held.pop().filter(|(_, hit)| !hit.suspect) else {
-            return;
-        };
-        let meta = Bytes::from_static(b"newer");
-        let version = version_of(&hit);
-        let refreshed = self.cache().refresh(&hit.copy, &key(n), meta);
-        let model = &self.models[to_usize(n.into())];
-        let allowed = refreshed.is_err() || version.is_none_or(|v| model.is_current(v));
-        assert!(allowed, "{}: an old copy was refreshed", self.context(n));
-        if refreshed.is_ok() {
-            self.models[to_usize(n.into())].refreshed();
-        }
-    }
-
-    /// What a start has made of a key.
-    fn judge(&mut self, n: u32) {
-        let found = self.get(n);
-        let context = self.context(n);
-        let model = &mut self.models[to_usize(n.into())];
-        let required = model.required().filter(|_| !self.is_unsure);
-        let doubtful = found.as_ref().filter(|(_, hit)| hit.suspect);
-        if let Some((version, _)) = doubtful {
-            assert!(
-                model.may_be_suspect(*version),
-                "{context}: purged {version}"
-            );
-        }
-        let sure = found.as_ref().filter(|(_, hit)| !hit.suspect);
-        let sure = sure.map(|(version, _)| *version);
-        assert!(
-            model.settle(sure),
-            "{context}: found {sure:?}, which is old"
-        );
-        assert!(
-            required.is_none() || sure == required,
-            "{context}: found {sure:?}, not {required:?}"
-        );
-        self.tally.suspects += u64::from(doubtful.is_some());
-        let trace = format!("{n} {sure:?} {:?}", doubtful.map(|(version, _)| version));
-        self.tally.trace = crc(&[&self.tally.trace.to_le_bytes(), trace.as_bytes()]);
-    }
-
-    /// Takes note of what is written for sure.
-    fn note(&mut self, n: u32, version: u32, hit: &Hit) {
-        let home = hit.copy.0.home.as_ref();
-        let hash = key(n).hash();
-        if home.is_some_and(|home| home.stripe.holds_written(hash, home.entry)) {
-            self.models[to_usize(n.into())].seen_written(version);
-        }
-    }
-
-    fn context(&self, n: u32) -> String {
-        let model = &self.models[to_usize(n.into())];
-        format!("STRATA_SIM_SEED={}: key {n} of {model:?}", self.seed)
-    }
-
-    /// Ends the run, changes the machine, and starts again.
-    fn restart(&mut self) {
-        if self.prng.below(3) == 0 {
-            let cache = self.cache();
-            self.wait("a stop", cache.shutdown());
-            self.models.iter_mut().for_each(Model::written);
-        } else {
-            (0..KEYS).for_each(|n| self.read(n));
-        }
-        self.held.clear();
-        let running = self.running.take().unwrap();
-        let stripes = running.cache.volume.stripes();
-        let is_noted = stripes.iter().any(|stripe| stripe.has_opened());
-        drop(stripes);
-        self.tally.promotions += running.registry.get(Metric::TierPromotions);
-        for drive in &self.drives {
-            drive.disk.cut(&mut self.prng);
-        }
-        drop(running);
-        if !self.roll_back(is_noted) {
-            self.lose_state();
-            self.change_disks();
-        }
-        self.start();
-    }
-
-    fn change_disks(&mut self) {
-        let capacity = |drive: &&mut Drive| drive.tier == SpanTier::Capacity;
-        match self.prng.below(8) {
-            0 if self.drives.len() < DISKS_MAX => self.drives.push(drive(SpanTier::Capacity)),
-            0 | 1 => {
-                let count = to_u64(self.drives.len());
-                let at = to_usize(self.prng.below(count));
-                self.drives[at].is_present ^= true;
-                self.is_unsure = true;
-            }
-            2 => self
-                .drives
+    /// All that was stored is written; with a disk that is ill nobody knows.
+    pub(super) fn all_written(&mut self) {
+        if !self.is_ill {
+            let progress = self.progress();
+            self.models
                 .iter_mut()
-                .for_each(|drive| drive.is_present = true),
-            _ => return,
-        }
-        self.tally.changes += 1;
-        if !self.drives.iter().any(|drive| drive.is_present) {
-            let mut drives = self.drives.iter_mut();
-            drives.find(capacity).unwrap().is_present = true;
+                .for_each(|model| model.written(progress));
         }
     }
 
-    /// The state folder is put back as it was before an earlier start. A disk
-    /// that is there has the last run noted, or else nobody could know. Others
-    /// are away still, or come back at once.
-    fn roll_back(&mut self, is_noted: bool) -> bool {
-        if self.older.is_none() || !is_noted || self.prng.below(6) > 0 {
-            return false;
-        }
-        self.state = self.older.take().unwrap();
-        self.forget();
-        if self.prng.below(2) == 0 {
-            let drives = self.drives.iter_mut();
-            drives.for_each(|drive| drive.is_present = true);
-        }
-        true
+    /// Writes that the disks have done.
+    pub(super) fn progress(&self) -> Progress {
+        self.each_disk(|disk| disk.progress().0)
     }
 
-    /// The state folder is lost, or a copy is made of it.
-    fn lose_state(&mut self) {
-        match self.prng.below(16) {
-            0 => {
-                self.state = tempfile::tempdir().unwrap();
-                self.older = None;
-                self.forget();
-            }
-            1..5 if self.older.is_none() => {
-                let copy = tempfile::tempdir().unwrap();
-                copy_files(self.state.path(), copy.path());
-                self.older = Some(copy);
-            }
-            _ => {}
+    pub(super) fn each_disk(&self, of: impl Fn(&SlowDisk) -> usize) -> Progress {
+        let mut each = Progress::default();
+        for (each, drive) in each.iter_mut().zip(&self.drives) {
+            *each = of(&drive.disk);
+        }
+        each
+    }
+
+    /// Bytes of the longest body.
+    pub(super) fn longest(&self) -> u64 {
+        if self.has(Fault::Wrap) {
+            LONG_BODY
+        } else {
+            SHORT_BODY
         }
     }
-
-    /// What was purged is not known any more: all is dead.
-    fn forget(&mut self) {
-        self.is_unsure = true;
-        self.models.iter_mut().for_each(Model::purge);
-    }
-}
-
-fn drive(tier: SpanTier) -> Drive {
-    Drive {
-        tier,
-        disk: SlowDisk::blank(DISK),
-        is_present: true,
-    }
-}
-
-/// The body of a version: it tells its key and version, and fills the rest.
-fn content(n: u32, version: u32) -> Bytes {
-    let mut prng = Prng::seeded(version.into());
-    let length = 8 + to_usize(prng.below(12_000));
-    let mut bytes = Vec::with_capacity(length);
-    bytes.extend_from_slice(&n.to_le_bytes());
-    bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.resize(length, prng.next_u64().to_le_bytes()[0]);
-    Bytes::from(bytes)
-}
-
-fn version_in(body: &[u8]) -> u32 {
-    let bytes = body.get(4..8).unwrap_or_default();
-    u32::from_le_bytes(bytes.try_into().unwrap_or_default())
-}
-
-/// The version that a hit holds in memory.
-fn version_of(hit: &Hit) -> Option<u32> {
-    let chunks = hit.copy.0.chunks.as_ref()?;
-    Some(version_in(&chunks.concat()))
 }
 
 /// Runs one seed to its end.

@@ -1,0 +1,85 @@
+//! Which batches no power cut takes any more: those that were written before a
+//! flush of the device that has ended since.
+
+use super::live::{LiveStripe, Written};
+use crate::base::planted::{Planted, is_planted};
+use crate::cache::stripe::Outcome;
+use crate::device::{DeviceError, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far a stripe's batches have been flushed, by their sequence.
+#[derive(Debug, Default)]
+pub(super) struct Flushing {
+    flushed: AtomicU64,
+    /// Somebody waits for batches up to this one.
+    wanted: AtomicU64,
+    is_out: AtomicBool,
+    failures: AtomicU64,
+}
+
+impl Flushing {
+    fn flushed(&self) -> u64 {
+        self.flushed.load(Ordering::Acquire)
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) > self.flushed()
+    }
+}
+
+impl Written {
+    /// Asks that the batch be flushed once it is written, together with what
+    /// others ask for until the cache's thread looks.
+    pub(in crate::cache) fn want_safe(&self) {
+        let wanted = &self.stripe.flushing.wanted;
+        wanted.fetch_max(self.sequence, Ordering::AcqRel);
+    }
+
+    /// As [`Written::is_done`], over a power cut too.
+    pub(in crate::cache) fn is_safe(&self) -> bool {
+        if is_planted(Planted::WrittenIsSafe) {
+            return self.is_done();
+        }
+        self.stripe.is_retired() || self.stripe.flushing.flushed() >= self.sequence
+    }
+}
+
+impl LiveStripe {
+    /// Starts the flush that somebody waits for, unless one is under way.
+    pub(in crate::cache) fn flush_wanted(self: &Arc<Self>) {
+        let flushing = &self.flushing;
+        let Some(core) = self.core.get().filter(|_| flushing.is_wanted()) else {
+            return;
+        };
+        let written = core.directory.written_sequence();
+        let is_due = self.is_online() && written > flushing.flushed();
+        if !is_due || flushing.is_out.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let stripe = Arc::clone(self);
+        let done = Box::new(move |ended| stripe.flushed(written, ended));
+        self.span.submit(Request::Flush { done }, self.now());
+    }
+
+    fn flushed(&self, written: u64, ended: Result<(), DeviceError>) {
+        let flushing = &self.flushing;
+        match self.outcome(ended) {
+            Outcome::Done => flushing.flushed.fetch_max(written, Ordering::AcqRel),
+            Outcome::Failed => flushing.failures.fetch_add(1, Ordering::AcqRel),
+        };
+        flushing.is_out.store(false, Ordering::Release);
+        self.moved.notify_waiters();
+    }
+
+    /// Waits for the flush that somebody wants, or until one fails.
+    pub(super) async fn secure(self: &Arc<Self>) {
+        let failures = || self.flushing.failures.load(Ordering::Acquire);
+        let before = failures();
+        self.wait(|| {
+            self.flush_wanted();
+            !self.flushing.is_wanted() || failures() != before
+        })
+        .await;
+    }
+}
