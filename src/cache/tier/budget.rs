@@ -47,20 +47,20 @@ impl WriteBudget {
 
     /// Takes `bytes` if they are there: all or nothing.
     pub(crate) fn take(&mut self, now: MonoTime, bytes: u64) -> bool {
-        if self.per_day == 0 {
-            return true;
-        }
-        self.refill(now);
-        let fits = self.left >= scaled(bytes);
-        if fits {
+        let fits = self.has_room(now, bytes);
+        if fits && self.per_day > 0 {
             self.left -= scaled(bytes);
         }
         fits
     }
 
-    /// Whether a byte is left.
-    pub(crate) fn has_room(&mut self, now: MonoTime) -> bool {
-        self.take(now, 0) && (self.per_day == 0 || self.left > 0)
+    /// Whether `bytes` are left.
+    pub(crate) fn has_room(&mut self, now: MonoTime, bytes: u64) -> bool {
+        if self.per_day == 0 {
+            return true;
+        }
+        self.refill(now);
+        self.left >= scaled(bytes)
     }
 
     /// Bytes left; `None` without a limit.
@@ -117,7 +117,7 @@ mod tests {
         assert!(!budget.take(at(0), 41), "all or nothing");
         assert!(budget.take(at(0), 40));
         assert!(!budget.take(at(0), 1));
-        assert!(!budget.has_room(at(0)));
+        assert!(!budget.has_room(at(0), 1));
         assert!(budget.take(at(1), 100));
         assert!(!budget.take(at(1), 1));
         assert!(
@@ -156,7 +156,7 @@ mod tests {
     fn without_a_limit_everything_fits_and_a_limit_set_later_begins_with_its_burst() {
         let mut budget = WriteBudget::new(at(0), 0, 0);
         budget.charge(at(0), 1 << 50);
-        assert!(budget.take(at(0), u64::MAX) && budget.has_room(at(0)));
+        assert!(budget.take(at(0), u64::MAX) && budget.has_room(at(0), 1));
         budget.configure(at(0), 2400, 100);
         assert!(budget.take(at(0), 100) && !budget.take(at(0), 1));
         budget.configure(at(1), 2400, 50);

@@ -65,17 +65,21 @@ impl LiveStripe {
 
     /// Whether anything is left of what may be written to the span.
     pub(in crate::cache) fn has_budget(&self) -> bool {
-        self.span.budget().has_room(self.now())
+        self.has_budget_for(1)
     }
 
-    /// Whether `bytes` more may be written again before the cursor comes; they
-    /// are taken from the budget then.
+    fn has_budget_for(&self, bytes: u64) -> bool {
+        self.span.budget().has_room(self.now(), bytes)
+    }
+
+    /// Whether `bytes` more may be written again before the cursor comes. The
+    /// budget is charged with them once they are, and wherever that is.
     pub(in crate::cache) fn may_evacuate(&self, bytes: u64) -> bool {
-        self.wear.may_evacuate(bytes) && (!self.is_fast() || self.take_budget(bytes))
+        self.wear.may_evacuate(bytes) && (!self.is_fast() || self.has_budget_for(bytes))
     }
 
-    /// Counts a fragment that was appended. The budget of what may be left out
-    /// was asked before; the rest is charged to it.
+    /// Counts a fragment that was appended, and charges it to the budget, unless
+    /// that was taken before.
     pub(super) fn note_append(&self, new: &NewFragment<'_>, cause: WriteCause) {
         let body = new.body.iter().map(bytes::Bytes::len).sum();
         let bytes = log_bytes_of(new.meta.len(), body);
@@ -89,7 +93,7 @@ impl LiveStripe {
             return;
         }
         self.counters.add(cause.fast_bytes(), bytes);
-        if !matches!(cause, WriteCause::Promotion | WriteCause::Evacuation) {
+        if cause != WriteCause::Promotion {
             self.span.budget().charge(self.now(), bytes);
         }
     }

@@ -3,7 +3,7 @@
 use super::machine::{Machine, Running, all, text};
 use super::*;
 use crate::cache::options::TierOptions;
-use crate::cache::tier::SpanTier;
+use crate::cache::tier::{SpanTier, WriteCause};
 
 const HOT: u32 = 10;
 /// Objects that no test reads again have numbers from here on.
@@ -234,4 +234,53 @@ async fn what_only_the_fast_tier_has_left_and_was_read_goes_to_the_capacity_tier
     running.kill();
     machine.disks.remove(0);
     assert_eq!(machine.start().await.hot().await, [Tier::Capacity; 10]);
+}
+
+#[tokio::test]
+async fn an_evacuation_that_fails_leaves_its_bytes_in_the_budget() {
+    let mut machine = Machine::with(&[SpanTier::Fast]);
+    machine.ram.cutoff = 1;
+    let running = machine.start().await;
+    let budget = 1 << 40;
+    let mut live = **running.cache.live.load();
+    live.tier.fast_write_budget = budget;
+    live.max_checksum_errors = 0;
+    running.cache.configure(live);
+    let next = running.pass(COLD, 24).await;
+    for n in COLD..next {
+        running.cache.read(&key(n)).await.unwrap();
+    }
+    running.cache.sync().await;
+    let stripe = running.cache.volume.stripes().remove(0);
+    let charged = || live_budget(&running) + written(&running);
+    let before = charged();
+    // What is to be kept is damaged: each costs a read, and nothing written.
+    machine.disks[0].1.edit(|bytes| {
+        for walked in (0..stripe.bucket_count()).flat_map(|bucket| stripe.walk(bucket)) {
+            let at = usize::try_from(stripe.on_span(&walked.place)).unwrap();
+            bytes[at + 40_000] ^= 1;
+        }
+    });
+    running.pass(next, 20).await;
+    assert!(running.registry.get(Metric::CacheReadInvalid) > 20);
+    assert_eq!(charged(), before);
+}
+
+/// Bytes left of what may be written to the fast tier.
+fn live_budget(running: &Running) -> u64 {
+    running.cache.publish();
+    running.registry.get(Metric::TierFastBudgetLeft)
+}
+
+/// Bytes written to the fast tier so far, by all causes.
+fn written(running: &Running) -> u64 {
+    let causes = [
+        WriteCause::Fill,
+        WriteCause::Refresh,
+        WriteCause::Evacuation,
+    ];
+    let fragments = causes.map(WriteCause::fast_bytes);
+    let beside = [Metric::TierFastWrittenLog, Metric::TierFastWrittenSync];
+    let all = fragments.into_iter().chain(beside);
+    all.map(|metric| running.registry.get(metric)).sum()
 }
