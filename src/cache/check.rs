@@ -1,8 +1,9 @@
 //! Judging spans that nobody uses, as a start would, without writing.
 
-use super::directory::{Directory, Walked};
+use super::directory::{Directory, Place, Walked};
 use super::format::Unverified;
 use super::format::fragment::{FragmentError, claimed_key};
+use super::format::object::ObjectContent;
 use super::format::span_header::{SpanContent, StripeSlot};
 use super::format::stripe_header::{StripeContent, StripeHeader};
 use super::known::Known;
@@ -72,10 +73,20 @@ pub struct Fragments {
     pub whole: u64,
     /// Damaged ones: those that were flushed once.
     pub damaged: u64,
+    /// Heads of objects that were purged, which the next start takes away.
+    pub purged: u64,
     /// Those that a crash left unwritten.
     pub unwritten: u64,
     /// Those that the device does not give.
     pub unread: u64,
+}
+
+impl Fragments {
+    /// Counts `heads` of the whole ones as purged.
+    const fn part_purged(&mut self, heads: u64) {
+        self.purged = heads;
+        self.whole = self.whole.saturating_sub(heads);
+    }
 }
 
 impl SpanCheck {
@@ -156,8 +167,8 @@ impl fmt::Display for StripeCheck {
         )?;
         write!(
             f,
-            "{} lost in a crash, {} not read",
-            found.unwritten, found.unread
+            "{} lost in a crash, {} not read, {} purged",
+            found.unwritten, found.unread, found.purged
         )
     }
 }
@@ -252,10 +263,10 @@ impl StripePlace<'_> {
             Some(Err(why)) => Err(why),
             Some(Ok((stripe, report))) => {
                 pages = stripe.page_count();
-                fragments = self.fragments(
-                    &stripe.directory(),
-                    report.unflushed_from..report.unflushed_end,
-                );
+                let directory = stripe.directory();
+                let unflushed = report.unflushed_from..report.unflushed_end;
+                fragments = self.fragments(&directory, unflushed);
+                fragments.part_purged(self.purged(&directory, known).objects);
                 Ok(report)
             }
         };
@@ -274,10 +285,11 @@ impl StripePlace<'_> {
         let headers = self.headers();
         let read = newest(&headers).and_then(|header| self.recover(header, options, known).ok());
         read.map_or_else(Holding::default, |(stripe, report)| {
-            let census = stripe.directory().census();
+            let directory = stripe.directory();
+            let (census, purged) = (directory.census(), self.purged(&directory, known));
             Holding {
-                objects: census.heads,
-                bytes: census.bytes,
+                objects: census.heads.saturating_sub(purged.objects),
+                bytes: census.bytes.saturating_sub(purged.bytes),
                 is_partial: false,
                 is_suspect: report.suspect,
             }
@@ -367,6 +379,32 @@ impl StripePlace<'_> {
             }
         }
         found
+    }
+
+    /// The objects that a start would take out because they were purged, and the
+    /// bytes of their heads' fragments.
+    fn purged(&self, directory: &Directory, known: &Known) -> Holding {
+        let purges = known.purges().iter();
+        let found = purges.flat_map(|(key, epoch)| {
+            let places = directory.lookup(*key);
+            places.filter(|place| self.is_older(directory, place, (*key, *epoch)))
+        });
+        let each = found.map(|place| Holding {
+            objects: 1,
+            bytes: place.entry.size(),
+            ..Holding::default()
+        });
+        each.sum()
+    }
+
+    /// Whether a key's object lies there, and its fill began before the epoch.
+    fn is_older(&self, directory: &Directory, place: &Place, (key, epoch): (u128, u64)) -> bool {
+        let length = usize::try_from(place.length).unwrap_or(0);
+        let bytes = self.read(place.offset, length).ok();
+        let bytes = bytes.map(AlignedBuf::into_bytes);
+        let head = bytes.and_then(|bytes| directory.verify(place, key, &bytes).ok());
+        let content = head.and_then(|head| ObjectContent::decode(&head.meta).ok());
+        content.is_some_and(|content| content.epoch < epoch)
     }
 
     /// Whether the fragment is whole; `None` if it can't be read.

@@ -11,6 +11,9 @@ pub(super) struct Known {
     copy: Option<StateCopy>,
     /// A stripe tells of a run that the state has lost: then nothing is used.
     is_behind: bool,
+    /// Keys that were purged and are yet to be taken out of the spans, and the
+    /// epochs below which what they have is dead.
+    purges: Vec<(u128, u64)>,
 }
 
 impl Known {
@@ -18,6 +21,7 @@ impl Known {
     pub(super) const NOTHING: Self = Self {
         copy: None,
         is_behind: false,
+        purges: Vec::new(),
     };
 
     /// What the state folder of `options` knows; nothing, if it can't be read.
@@ -26,10 +30,20 @@ impl Known {
         let copy = copy.inspect_err(|error| {
             tracing::warn!(%error, "what the state folder knows is left out of the judgement");
         });
+        let copy = copy.ok().flatten();
+        let state = copy.as_ref().and_then(StateCopy::state);
+        let purges = state.and_then(|state| state.unfinished_purges().ok());
         Self {
-            copy: copy.ok().flatten(),
-            ..Self::NOTHING
+            purges: purges.unwrap_or_default(),
+            copy,
+            is_behind: false,
         }
+    }
+
+    /// Keys that were purged and that a start would take out, and the epochs below
+    /// which what they have is dead.
+    pub(super) fn purges(&self) -> &[(u128, u64)] {
+        &self.purges
     }
 
     /// Asks stripes which run they took part in last, as a start asks them all

@@ -2,7 +2,7 @@
 
 use super::machine::copy_files;
 use super::*;
-use crate::cache::check::{SpanCheck, check_spans};
+use crate::cache::check::{SpanCheck, SpanFound, check_spans};
 use crate::cache::inspect::{SpanOutcome, SpanState};
 use crate::cache::options::SpanOptions;
 use crate::cache::plan::{Holding, plan_storage};
@@ -235,4 +235,41 @@ async fn a_plan_and_a_check_promise_what_a_start_with_this_state_would_use() {
     assert!(told[0].contains("after revalidation only"), "{told:?}");
     std::fs::remove_dir_all(dir.path().join("cache-state")).unwrap();
     assert_eq!((kept().objects, is_sound()), (0, false));
+}
+
+#[tokio::test]
+async fn a_plan_and_a_check_keep_nothing_that_was_purged_and_not_yet_written_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, _) = start(dir.path(), false).await;
+    for n in 0..60 {
+        store(&cache, &key(n), b"kept").unwrap();
+    }
+    stop(cache, dir.path()).await;
+    let options = options(dir.path(), false);
+    let before = kept(&options);
+    // A purge that a kill left: the state knows of it, no span does.
+    let state = State::open(Some(dir.path()), 0).unwrap();
+    for n in 0..5 {
+        let epoch = state.epoch + 1;
+        state.begin_purges(&[(key(n).hash(), epoch)]).unwrap();
+    }
+    // One that is older than what it names, and one of nothing.
+    state.begin_purges(&[(key(6).hash(), 0)]).unwrap();
+    state
+        .begin_purges(&[(key(600).hash(), u64::MAX / 4)])
+        .unwrap();
+    drop(state);
+    let after = kept(&options);
+    assert_eq!((before.objects, after.objects), (60, 55));
+    assert_eq!(before.bytes - after.bytes, before.bytes / 60 * 5);
+    let told: Vec<SpanCheck> = check_spans(&options).collect();
+    let (mut whole, mut purged) = (0, 0);
+    for check in &told {
+        let SpanFound::Span { stripes, .. } = &check.found else {
+            panic!("{check}");
+        };
+        whole += stripes.iter().map(|s| s.fragments.whole).sum::<u64>();
+        purged += stripes.iter().map(|s| s.fragments.purged).sum::<u64>();
+    }
+    assert_eq!((whole, purged), (55, 5), "{told:?}");
 }
