@@ -9,6 +9,7 @@ use crate::cache::ram::RamValue;
 use crate::cache::volume::{LiveStripe, Located, Share};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that an object costs beside its text, head and body: its own fields,
 /// the reference counts, and the headers of its allocations.
@@ -53,23 +54,53 @@ pub(in crate::cache) struct Fragments {
 }
 
 /// The directory entry of a head.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::cache) struct Home {
     pub(in crate::cache) stripe: Arc<LiveStripe>,
     pub(in crate::cache) entry: DirEntry,
+    /// It was seen to be noted there that the object was used, which holds as
+    /// long as it lies there.
+    noted: AtomicBool,
+}
+
+impl Home {
+    pub(in crate::cache) const fn new(stripe: Arc<LiveStripe>, entry: DirEntry) -> Self {
+        Self {
+            stripe,
+            entry,
+            noted: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a use of the object need not be noted there.
+    #[cfg(test)]
+    pub(in crate::cache) fn is_noted(&self) -> bool {
+        self.noted.load(Ordering::Relaxed)
+    }
+}
+
+impl Clone for Home {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.stripe), self.entry)
+    }
 }
 
 impl Stored {
     /// Notes at its places on the devices that it was used from RAM, so that it
-    /// is kept when the cursor comes.
+    /// is kept when the cursor comes. What was seen to be noted is looked up no
+    /// more: a directory is two cache lines away, and a hot object is used often.
     pub(in crate::cache) fn note_used(&self) {
         let Some(home) = &self.home else { return };
-        home.stripe.note_used(self.key.hash());
-        if let Some(fragments) = &self.fragments {
-            let count = self.body_len.div_ceil(fragments.bytes.into());
-            let keys = (0..count).map(|index| body_key(fragments.object_id, index));
-            keys.for_each(|key| fragments.stripe.note_used(key));
+        if home.noted.load(Ordering::Relaxed) {
+            return;
         }
+        let mut is_noted = home.stripe.note_used(self.key.hash());
+        if let Some(fragments) = &self.fragments {
+            for key in fragments.keys(self.body_len) {
+                is_noted &= fragments.stripe.note_used(key);
+            }
+        }
+        home.noted.store(is_noted, Ordering::Relaxed);
     }
 
     /// Whether both are this one copy, wherever it lies.
@@ -206,10 +237,7 @@ impl Stored {
                 object_id: content.object_id,
                 bytes: content.fragment_bytes,
             }),
-            home: Some(Home {
-                stripe: Arc::clone(stripe),
-                entry: located.place.entry,
-            }),
+            home: Some(Home::new(Arc::clone(stripe), located.place.entry)),
         })
     }
 }

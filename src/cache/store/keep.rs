@@ -403,8 +403,5 @@ pub(super) fn append(
         pinned: stored.pinned_until.is_some(),
     };
     let appended = target.append(&new, cause)?;
-    Ok(Home {
-        stripe: Arc::clone(target),
-        entry: appended.place.entry,
-    })
+    Ok(Home::new(Arc::clone(target), appended.place.entry))
 }

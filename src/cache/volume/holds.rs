@@ -39,13 +39,17 @@ impl LiveStripe {
         })
     }
 
-    /// Notes that what the key has was used without a read of the device.
-    pub(in crate::cache) fn note_used(&self, key: u128) {
-        if let Some(core) = self.core.get() {
-            let directory = &core.directory;
-            let places = directory.lookup(key);
-            places.for_each(|place| directory.mark_read(key, &place));
-        }
+    /// Notes that what the key has was used without a read of the device. True
+    /// if all of it was seen to be noted before, or there is nothing: one that
+    /// moves just now may lose its note, and gets it the next time.
+    pub(in crate::cache) fn note_used(&self, key: u128) -> bool {
+        let Some(core) = self.core.get().filter(|core| core.directory.knows(key)) else {
+            return false;
+        };
+        core.directory.lookup(key).fold(true, |is_noted, place| {
+            core.directory.mark_read(key, &place);
+            is_noted && place.entry.is_referenced()
+        })
     }
 
     /// Whether this very entry is still there.

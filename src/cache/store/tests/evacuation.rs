@@ -74,6 +74,31 @@ async fn what_only_ram_served_outlives_the_cursor_too() {
 }
 
 #[tokio::test]
+async fn what_is_noted_as_used_is_looked_up_no_more_until_it_lies_elsewhere() {
+    let mut machine = Machine::with(&[SpanTier::Capacity]);
+    machine.ram = RamOptions::default();
+    let running = machine.start().await;
+    running.store_hot();
+    running.cache.sync().await;
+    let held = || running.cache.read_ram(&key(3)).unwrap().copy.0;
+    let noted = || held().home.as_ref().unwrap().is_noted();
+    let entry = || held().home.as_ref().unwrap().entry;
+    let first = held();
+    assert!(!first.home.as_ref().unwrap().is_noted());
+    assert!(noted() && noted());
+    let before = entry();
+    running.pass(COLD, 38).await;
+    assert!(!before.same_place(entry()), "it was evacuated");
+    assert!(noted());
+    // The second turn keeps it too: its new place was noted anew.
+    running.pass(COLD, 38).await;
+    running.cache.shutdown().await;
+    running.kill();
+    machine.ram.cutoff = 1;
+    assert!(machine.start().await.cache.read(&key(3)).await.is_ok());
+}
+
+#[tokio::test]
 async fn what_was_read_outlives_the_cursor_and_what_was_not_does_not() {
     let machine = Machine::with(&[SpanTier::Capacity]);
     let running = machine.start().await;
