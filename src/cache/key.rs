@@ -58,6 +58,18 @@ impl CacheKey {
         }
     }
 
+    /// The key of an alternate of this URL of which only the hash is known: it can
+    /// be looked for and taken out by it, and is never read by it, for its text is
+    /// the URL's.
+    #[must_use]
+    pub fn alternate_of(&self, hash: u128) -> Self {
+        Self {
+            hash,
+            place: self.place,
+            text: self.text.clone(),
+        }
+    }
+
     /// The 128-bit hash of the text.
     #[must_use]
     pub const fn hash(&self) -> u128 {

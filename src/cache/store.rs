@@ -140,6 +140,17 @@ impl Cache {
         found
     }
 
+    /// Whether something under `key` was used since it was stored, as far as is
+    /// known: it is looked for in memory only, and its text is not.
+    #[must_use]
+    pub fn was_used(&self, key: &CacheKey) -> bool {
+        if self.options.spans.is_empty() {
+            return self.ram.peek(key.hash()).is_some();
+        }
+        let holders = self.volume.holders(key);
+        holders.iter().any(|stripe| stripe.was_used(key.hash()))
+    }
+
     /// As [`Cache::read`], for a request whose read was counted before: nothing
     /// is counted.
     ///

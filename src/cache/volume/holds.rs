@@ -52,6 +52,15 @@ impl LiveStripe {
         })
     }
 
+    /// Whether anything that may be the key's was used since it was written.
+    pub(in crate::cache) fn was_used(&self, key: u128) -> bool {
+        let core = self.core.get();
+        core.is_some_and(|core| {
+            let mut places = core.directory.lookup(key);
+            places.any(|place| place.entry.is_referenced())
+        })
+    }
+
     /// Whether this very entry is still there.
     pub(in crate::cache) fn holds(&self, key: u128, entry: DirEntry) -> bool {
         let core = self.core.get();

@@ -47,7 +47,7 @@ cache_interim_migrate_threshold: int = 2, "proxy.config.cache.interim.migrate_th
 cache_interim_storage: optional = NULL, "proxy.config.cache.interim.storage", ANY, Restart, Global, Honoured;
 /// File that says which client addresses may do what; another one is read at the next reload.
 cache_ip_allow_filename: text = "ip_allow.yaml", "proxy.config.cache.ip_allow.filename", ANY, Reload, Global, Honoured;
-/// Alternates kept for one URL.
+/// Alternates kept for one URL; 0 is no limit, and above some 250 the oldest are not counted.
 cache_limits_http_max_alts: int = 5, "proxy.config.cache.limits.http.max_alts", between(0, 1024), Reload, Global, Honoured;
 /// 1 logs an alternate that is evicted because a URL has too many.
 cache_log_alternate_eviction: int = 0, "proxy.config.cache.log.alternate.eviction", FLAG, Reload, Global, Ignored;

@@ -84,7 +84,8 @@ impl Leading {
         let held = held.filter(|held| held.is_same(&self.marker));
         let before = held.as_ref().map(Marker::to_bytes);
         let mut marker = held.unwrap_or(self.marker);
-        for old in marker.note(&self.key, (&self.client, rule), max) {
+        let is_used = |key: &CacheKey| tools.cache.was_used(key);
+        for old in marker.note(&self.key, (&self.client, rule), max, is_used) {
             tools.cache.remove(&old);
         }
         if before == Some(marker.to_bytes()) {
