@@ -47,6 +47,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/base/huge.rs",
     "src/device/ioctl.rs",
     "src/device/uring.rs",
+    "tests/allocations.rs",
 ];
 
 /// Text that does not belong in the tree, and what to write instead.
