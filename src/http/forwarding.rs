@@ -31,11 +31,12 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 
 /// Fields for all recipients, which Connection can't nominate: those that
 /// frame, route, select, describe or control the content.
-const NOT_NOMINABLE: [HeaderName; 21] = [
+const NOT_NOMINABLE: [HeaderName; 24] = [
     header::ACCEPT_ENCODING,
     header::AGE,
     header::AUTHORIZATION,
     header::CACHE_CONTROL,
+    CLIENT_IP,
     header::CONTENT_ENCODING,
     CONTENT_LENGTH,
     header::CONTENT_LOCATION,
@@ -45,6 +46,7 @@ const NOT_NOMINABLE: [HeaderName; 21] = [
     DATE,
     header::ETAG,
     header::EXPIRES,
+    header::FORWARDED,
     header::HOST,
     header::LAST_MODIFIED,
     header::LOCATION,
@@ -53,6 +55,7 @@ const NOT_NOMINABLE: [HeaderName; 21] = [
     header::SET_COOKIE,
     header::VARY,
     VIA,
+    X_FORWARDED_FOR,
 ];
 
 /// Whether the field is for one connection only.
@@ -70,6 +73,18 @@ pub fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
         .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
         .filter(|name| !NOT_NOMINABLE.contains(name))
         .collect()
+}
+
+/// Takes off a request what Connection nominates, so that nothing is decided by
+/// what the origin does not see (RFC 9110 7.6.1). Fields that are hop-by-hop by
+/// themselves stay, Connection too.
+pub fn remove_nominated(headers: &mut HeaderMap) {
+    for name in nominated(headers)
+        .iter()
+        .filter(|name| !is_hop_by_hop(name))
+    {
+        headers.remove(name);
+    }
 }
 
 /// Takes off every hop-by-hop field and every nominated one, from a request or

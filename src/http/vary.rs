@@ -2,10 +2,11 @@
 //! by (RFC 9111 4.1).
 
 use super::cache_control::split_list;
+use super::forwarding::{CLIENT_IP, X_FORWARDED_FOR};
 use super::policy::NormalizeAcceptEncoding;
 use ::http::HeaderMap;
 use ::http::header::{
-    ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderName, HeaderValue, VARY,
+    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderName, HeaderValue, VARY, VIA,
 };
 
 /// What Vary says, all its lines together.
@@ -16,9 +17,14 @@ pub enum Vary {
     /// The request's values of these fields select the response; sorted, each
     /// once.
     Fields(Vec<HeaderName>),
-    /// `*`, or a member that is no field name: no other request matches.
+    /// `*`, a member that is no field name, or a field whose value the origin
+    /// has from this proxy: no other request matches.
     Star,
 }
+
+/// Request fields in which the origin sees what the proxy adds of its own, such
+/// as the client's address: the client's values tell nothing of what selected.
+const OURS: [HeaderName; 3] = [CLIENT_IP, VIA, X_FORWARDED_FOR];
 
 /// Reads Vary of a response.
 #[must_use]
@@ -26,7 +32,7 @@ pub fn vary(headers: &HeaderMap) -> Vary {
     let mut names = Vec::new();
     for member in members(headers, &VARY) {
         match member.parse::<HeaderName>() {
-            Ok(name) if member != "*" => names.push(name),
+            Ok(name) if member != "*" && !OURS.contains(&name) => names.push(name),
             _ => return Vary::Star,
         }
     }
@@ -42,9 +48,10 @@ pub fn vary(headers: &HeaderMap) -> Vary {
 /// The values by which `fields` select a response for this request: equal bytes
 /// mean the same selection.
 ///
-/// Lines of one field are combined, whitespace around list members is taken
-/// off, empty members are dropped, names of languages, charsets and codings are
-/// in lower case; an absent field differs from an empty one.
+/// Lines of one field are combined (RFC 9110 5.3). Of the lists that Accept and
+/// its kin are, whitespace around members is taken off and empty members are
+/// dropped; names of languages, charsets and codings are in lower case. Of other
+/// fields every byte counts. An absent field differs from an empty one.
 /// Normalise Accept-Encoding before ([`normalize_accept_encoding`]).
 #[must_use]
 pub fn selected(fields: &[HeaderName], request: &HeaderMap) -> Vec<u8> {
@@ -53,7 +60,7 @@ pub fn selected(fields: &[HeaderName], request: &HeaderMap) -> Vec<u8> {
         out.extend_from_slice(name.as_str().as_bytes());
         if request.contains_key(name) {
             out.push(b':');
-            push_members(&mut out, request, name);
+            push_value(&mut out, request, name);
         }
         // No field value holds a line feed.
         out.push(b'\n');
@@ -146,6 +153,18 @@ pub(super) fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
 /// Fields in which case means nothing (RFC 9110 8.3.2, 8.4.1 and 8.5.1).
 const CASELESS: [HeaderName; 3] = [ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE];
 
+/// Fields that are known to be lists, so that their members alone count.
+const LISTS: [HeaderName; 4] = [ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE];
+
+fn push_value(out: &mut Vec<u8>, request: &HeaderMap, name: &HeaderName) {
+    if LISTS.contains(name) {
+        return push_members(out, request, name);
+    }
+    let lines = request.get_all(name).iter();
+    let lines: Vec<&[u8]> = lines.map(|line| line.as_bytes().trim_ascii()).collect();
+    out.extend_from_slice(&lines.join(&b", "[..]));
+}
+
 /// Like [`members`], but the bytes as they are, joined by commas; in lower case
 /// where case means nothing.
 fn push_members(out: &mut Vec<u8>, request: &HeaderMap, name: &HeaderName) {
@@ -203,7 +222,7 @@ mod tests {
         let names = |names: &[&'static str]| {
             Vary::Fields(names.iter().map(|n| HeaderName::from_static(n)).collect())
         };
-        let rows: [(&[&str], Vary); 10] = [
+        let rows: [(&[&str], Vary); 14] = [
             (&[], Vary::Nothing),
             (&[""], Vary::Nothing),
             (&[" , ,"], Vary::Nothing),
@@ -217,6 +236,10 @@ mod tests {
             (&["x-a, *"], Vary::Star),
             (&["*", "x-a"], Vary::Star),
             (&["x a"], Vary::Star),
+            (&["X-Forwarded-For"], Vary::Star),
+            (&["accept, client-ip"], Vary::Star),
+            (&["accept", "Via"], Vary::Star),
+            (&["Forwarded"], names(&["forwarded"])),
         ];
         for (lines, expected) in rows {
             assert_eq!(vary_of(lines), expected, "{lines:?}");
@@ -234,8 +257,8 @@ mod tests {
     #[test]
     fn equal_selections_are_equal_bytes_and_no_others() {
         let same: [(Lines<'_>, Lines<'_>); 4] = [
-            (&[("x-a", b"1"), ("x-a", b"2")], &[("x-a", b"1 ,\t2")]),
-            (&[("x-a", b" 1 ")], &[("x-a", b"1,")]),
+            (&[("x-a", b"1"), ("x-a", b"2")], &[("x-a", b"1, 2")]),
+            (&[("x-a", b" 1 ")], &[("x-a", b"1")]),
             (&[("x-c", b"1")], &[]),
             (
                 &[("x-a", b"1"), ("x-b", b"2")],
@@ -245,7 +268,7 @@ mod tests {
         for (a, b) in same {
             assert_eq!(select(a), select(b), "{a:?} {b:?}");
         }
-        let different: [(Lines<'_>, Lines<'_>); 8] = [
+        let different: [(Lines<'_>, Lines<'_>); 12] = [
             (&[("x-a", b"1"), ("x-a", b"2")], &[("x-a", b"1")]),
             (
                 &[("x-a", b"1"), ("x-a", b"2")],
@@ -257,9 +280,37 @@ mod tests {
             (&[("x-a", b"\"1, 2\"")], &[("x-a", b"\"1,2\"")]),
             (&[("x-a", b"a b")], &[("x-a", b"ab")]),
             (&[("x-a", b"\xff")], &[("x-a", b"\xfe")]),
+            (&[("x-a", b"s=a,,b")], &[("x-a", b"s=a,b")]),
+            (&[("x-a", b"s=a , b")], &[("x-a", b"s=a, b")]),
+            (&[("x-a", b"s=a,b")], &[("x-a", b"s=a, b")]),
+            (&[("x-a", b"1")], &[("x-a", b"1,")]),
         ];
         for (a, b) in different {
             assert_ne!(select(a), select(b), "{a:?} {b:?}");
+        }
+    }
+
+    /// RFC 9111 4.1 takes as equal what the field's own syntax does.
+    #[test]
+    fn of_lists_alone_blanks_and_empty_members_do_not_count() {
+        let select = |name: &'static str, lines: &[&[u8]]| {
+            let lines: Vec<_> = lines.iter().map(|line| (name, *line)).collect();
+            selected(&[HeaderName::from_static(name)], &headers(&lines))
+        };
+        for name in [
+            "accept",
+            "accept-language",
+            "accept-charset",
+            "accept-encoding",
+        ] {
+            let one = select(name, &[b"a;q=1,b"]);
+            assert_eq!(one, select(name, &[b" a;q=1 ,, b,"]), "{name}");
+            assert_eq!(one, select(name, &[b"a;q=1", b"b"]), "{name}");
+        }
+        for name in ["cookie", "user-agent", "origin", "x-any"] {
+            let one = select(name, &[b"a,b"]);
+            assert_ne!(one, select(name, &[b"a,,b"]), "{name}");
+            assert_ne!(one, select(name, &[b"a , b"]), "{name}");
         }
     }
 

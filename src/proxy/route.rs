@@ -237,7 +237,7 @@ impl Router<'_> {
         offer.is_some_and(|offer| offer.is_websocket())
     }
 
-    fn routed(&self, head: RequestHead, url: RequestUrl, aim: Aim) -> Routed {
+    fn routed(&self, mut head: RequestHead, url: RequestUrl, aim: Aim) -> Routed {
         let guard = match aim.mode {
             Mode::Reverse => None,
             Mode::Forward => Some(self.guard(&head.method, aim.target.port)),
@@ -245,6 +245,8 @@ impl Router<'_> {
         let key = cache_key(&self.snapshot.records, &url, &aim.target);
         let upgrade = head.upgrade(&self.snapshot.records.http_upgrade_protocols);
         let policy = self.policy(&head.method, &aim.target);
+        // An alternate is selected by what the origin sees (RFC 9111 4.1).
+        forwarding::remove_nominated(&mut head.headers);
         Routed {
             head,
             peer: *self.arrival.peer,

@@ -39,7 +39,8 @@ pub enum Mode {
 /// A request that was let through, with everything that carrying it out takes.
 #[derive(Debug)]
 pub struct Routed {
-    /// The request as received.
+    /// The request as received, without the fields that its Connection
+    /// nominates.
     pub head: RequestHead,
     /// The connection's two ends.
     pub peer: Peer,

@@ -250,3 +250,23 @@ fn the_generator_of_loopback_is_not_there_for_whom_a_balancer_lets_in() {
         assert_eq!(get(proxy.address, "/plain/a", &fields), 200, "{mark}");
     }
 }
+
+#[test]
+fn who_a_request_comes_from_cannot_be_nominated_away() {
+    let origin = Origin::with_body("x");
+    let proxy = Proxy::start(&origin.map("/"));
+    let fields = "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nVia: 1.1 a\r\n";
+    let nominated = "Connection: X-Forwarded-For, Forwarded, Via, Client-ip\r\n";
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}{nominated}\r\n");
+    let answer = Client::connect(proxy.address).ask(request);
+    assert_eq!(answer.fields("cache-status").len(), 0, "{}", answer.head);
+    let asked = &origin.requests()[0];
+    assert_eq!(asked.fields("x-forwarded-for"), ["192.0.2.1, 127.0.0.1"]);
+    assert_eq!(asked.fields("forwarded"), ["for=192.0.2.1"]);
+    assert!(
+        asked.fields("via")[0].starts_with("1.1 a, "),
+        "{}",
+        asked.head
+    );
+    assert_eq!(asked.fields("client-ip"), ["127.0.0.1"]);
+}

@@ -149,3 +149,42 @@ fn garbage_in_a_preference_is_as_good_as_none_and_still_a_hit() {
         assert_eq!(client.ask(request).status, 400, "{name}");
     }
 }
+
+/// What the origin did not see does not select its response (RFC 9111 4.1).
+#[test]
+fn a_field_that_connection_nominates_selects_as_if_it_were_not_there() {
+    for name in ["Accept-Language", "Origin", "X-Lang"] {
+        let origin = Origin::answering(move |request| {
+            let value = request.fields(name).join(",");
+            let head = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: {name}");
+            format!("{head}\r\nContent-Length: {}\r\n\r\n{value}", value.len()).into_bytes()
+        });
+        let proxy = Proxy::start(&origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        for fields in ["", "Connection: keep-alive\r\n"] {
+            let nominated = format!("{name}: de\r\nConnection: x, {name}\r\n");
+            assert_eq!(get(&mut client, &nominated), "", "{name}");
+            assert_eq!(get(&mut client, &format!("{name}: de\r\n{fields}")), "de");
+            assert_eq!(get(&mut client, fields), "", "{name}");
+        }
+        assert_eq!(origin.requests().len(), 2, "{name}");
+    }
+}
+
+/// The origin sees the client's address there, which selects nothing we keep.
+#[test]
+fn a_response_that_varies_by_what_the_proxy_itself_says_is_not_stored() {
+    for name in ["X-Forwarded-For", "Client-ip", "Via"] {
+        let origin = Origin::answering(move |request| {
+            assert_eq!(request.fields(name).len(), 1, "{}", request.head);
+            let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 0";
+            format!("{head}\r\nVary: {name}\r\n\r\n").into_bytes()
+        });
+        let proxy = Proxy::start(&origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        for asked in 1..=2 {
+            get(&mut client, "");
+            assert_eq!(origin.requests().len(), asked, "{name}");
+        }
+    }
+}
