@@ -40,6 +40,14 @@ impl Scope {
         }
     }
 
+    fn add(&mut self, more: &Self) {
+        match (&mut *self, more) {
+            (Self::Whole, _) | (_, Self::Absent) => {}
+            (Self::Fields(names), Self::Fields(more)) => names.extend_from_slice(more),
+            (Self::Absent, _) | (_, Self::Whole) => self.clone_from(more),
+        }
+    }
+
     pub(super) fn widen(&mut self, argument: Option<&str>) {
         let named = argument.and_then(field_names);
         match (&mut *self, named) {
@@ -93,6 +101,18 @@ impl ResponseDirectives {
         let mut read = Self::default();
         for_each_directive(headers, |name, argument| read.take(name, argument));
         read
+    }
+
+    /// Adds what `other` forbids, and nothing that it grants.
+    pub(super) fn forbid(&mut self, other: &Self) {
+        self.no_store |= other.no_store;
+        // It would undo the other's no-store (RFC 9111 5.2.2.3).
+        self.must_understand &= !other.no_store;
+        self.no_cache.add(&other.no_cache);
+        self.private.add(&other.private);
+        self.must_revalidate |= other.must_revalidate;
+        self.proxy_revalidate |= other.proxy_revalidate;
+        self.no_transform |= other.no_transform;
     }
 
     fn take(&mut self, name: &str, argument: Option<&str>) {

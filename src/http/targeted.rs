@@ -4,8 +4,9 @@
 //! Such a field is a structured dictionary (RFC 9651). One that is none, is
 //! empty, or gives a directive a value of another type is passed over for the
 //! next, and at last for Cache-Control: its sender's mistake, which the general
-//! field covers. A member's parameters and members without a meaning here are
-//! ignored.
+//! field covers. What a dictionary forbids counts all the same, its sender not
+//! having meant less. A member's parameters and members without a meaning here
+//! are ignored.
 
 use super::cache_control::{MAX_DELTA, ResponseDirectives, Scope};
 use ::http::{HeaderMap, HeaderName, HeaderValue};
@@ -15,14 +16,25 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser, StringRef, TokenRef};
 /// those of Cache-Control (RFC 9213 2.2).
 #[must_use]
 pub fn directives(headers: &HeaderMap, fields: &[HeaderName]) -> ResponseDirectives {
-    let mut targeted = fields.iter().filter_map(|name| read(headers, name));
-    targeted
-        .next()
-        .unwrap_or_else(|| ResponseDirectives::of(headers))
+    let mut forbidden = Vec::new();
+    let targeted = fields.iter().filter_map(|name| read(headers, name));
+    let mut holding = targeted.filter_map(|read| read.map_err(|bad| forbidden.push(bad)).ok());
+    let first = holding.next();
+    drop(holding);
+    let mut counted = first.unwrap_or_else(|| ResponseDirectives::of(headers));
+    forbidden.iter().for_each(|bad| counted.forbid(bad));
+    counted
 }
 
-/// `None` unless the field holds; all its lines are one dictionary.
-fn read(headers: &HeaderMap, name: &HeaderName) -> Option<ResponseDirectives> {
+/// `None` for no dictionary, or an empty one; all lines of the field are one.
+///
+/// # Errors
+/// What is said beside a value of another type, of which only what forbids
+/// counts.
+fn read(
+    headers: &HeaderMap,
+    name: &HeaderName,
+) -> Option<Result<ResponseDirectives, ResponseDirectives>> {
     let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let text = lines.collect::<Vec<_>>().join(&b", "[..]);
     let members: Dictionary = Parser::new(&text).parse().ok()?;
@@ -33,10 +45,27 @@ fn read(headers: &HeaderMap, name: &HeaderName) -> Option<ResponseDirectives> {
         is_targeted: true,
         ..ResponseDirectives::default()
     };
+    let mut is_good = true;
     for (name, value) in &members {
-        take(&mut read, name.as_str(), value)?;
+        if take(&mut read, name.as_str(), value).is_none() {
+            is_good = false;
+            forbid(&mut read, name.as_str());
+        }
     }
-    Some(read)
+    Some(if is_good { Ok(read) } else { Err(read) })
+}
+
+/// A directive that forbids does so whatever its value is.
+fn forbid(read: &mut ResponseDirectives, name: &str) {
+    match name {
+        "no-store" => read.no_store = true,
+        "no-cache" => read.no_cache = Scope::Whole,
+        "private" => read.private = Scope::Whole,
+        "must-revalidate" => read.must_revalidate = true,
+        "proxy-revalidate" => read.proxy_revalidate = true,
+        "no-transform" => read.no_transform = true,
+        _ => {}
+    }
 }
 
 /// `None` when the directive's value is of another type.
@@ -182,6 +211,40 @@ mod tests {
                 "{value}"
             );
         }
+    }
+
+    #[test]
+    fn what_a_field_forbids_counts_though_another_of_its_directives_is_bad() {
+        let whole = |scope: &Scope| scope.is_whole();
+        for value in [
+            "no-store, max-age=x",
+            "max-age=\"9\", no-store",
+            "no-store=1",
+            "no-store=?1, s-maxage=1.5",
+        ] {
+            let read = beside(value);
+            assert_eq!((read.no_store, read.max_age), (true, Some(7)), "{value}");
+        }
+        for value in ["private, s-maxage=1.5", "private=1", "private=(a)"] {
+            assert!(whole(&beside(value).private), "{value}");
+        }
+        for value in ["no-cache, max-age=x", "no-cache=1"] {
+            assert!(whole(&beside(value).no_cache), "{value}");
+        }
+        let named = beside("private=\"x-a\", max-age=x").private;
+        assert_eq!(named.fields(), ["x-a"]);
+        for value in ["must-revalidate, max-age=x", "proxy-revalidate, max-age=x"] {
+            let read = beside(value);
+            assert!(read.must_revalidate || read.proxy_revalidate, "{value}");
+        }
+        let granted = beside("public, immutable, stale-if-error=9, max-age=x");
+        let none = (false, false, None);
+        assert_eq!(
+            (granted.public, granted.immutable, granted.stale_if_error),
+            none
+        );
+        assert!(!beside("no-store=?0, max-age=x").no_store);
+        assert!(!beside("no-store, max-age=x;;(").no_store, "no dictionary");
     }
 
     #[test]
