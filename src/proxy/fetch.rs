@@ -12,6 +12,7 @@ use super::relay::{self, Account, Framed};
 use super::routed::Routed;
 use super::tunnel;
 use super::via::Told;
+use crate::cache::CacheKey;
 use crate::http::forwarding;
 use crate::http::framing::BodyFraming;
 use crate::http::invalidate;
@@ -124,12 +125,17 @@ fn invalidate(ctx: &WorkerContext, routed: &Routed, response: &OriginResponse) {
     let url = keyed.as_ref().unwrap_or(&routed.url);
     let (method, status) = (&routed.head.method, response.status);
     let urls = invalidate::invalidated(method, url, status, &response.headers);
+    // Nor is a fetch that began before good for those who come now.
+    let invalidate = |key: &CacheKey| {
+        cache.remove(key);
+        ctx.shared.fills.detach(key);
+    };
     if !urls.is_empty() {
-        cache.remove(&routed.key);
+        invalidate(&routed.key);
         ctx.cells.add(Metric::CacheDeletes, 1);
     }
     for named in urls.iter().filter(|named| *named != url) {
-        cache.remove(&key_by(&routed.snapshot.records, named.as_str()));
+        invalidate(&key_by(&routed.snapshot.records, named.as_str()));
     }
 }
 

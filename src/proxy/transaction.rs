@@ -309,7 +309,9 @@ impl Transaction<'_> {
         let Some(cache) = &self.context.shared.cache else {
             return Answer::NothingToPurge;
         };
-        match cache.purge(&routed.key).await {
+        let purged = cache.purge(&routed.key).await;
+        self.context.shared.fills.detach(&routed.key);
+        match purged {
             Ok(true) => Answer::Purged,
             Ok(false) => Answer::NothingToPurge,
             Err(error) => {

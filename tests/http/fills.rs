@@ -445,3 +445,26 @@ fn each_request_for_what_is_validated_counts_one_read() {
     assert_eq!(proxy.counter(Metric::CacheReadSuccess), 50);
     assert_eq!(proxy.counter(Metric::CacheRamReadSuccess), 50);
 }
+
+#[test]
+fn who_comes_after_a_purge_does_not_follow_the_fetch_from_before() {
+    let (origin, gate) = gated(2 * MIB, MIB, false);
+    let proxy = Proxy::start(&origin.map("/"));
+    let (mut first, mut got) = reading(&proxy, MIB);
+    let purged = Client::connect(proxy.address).ask("PURGE /a HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!([200, 404].contains(&purged.status), "{}", purged.head);
+    let (mut second, _) = reading(&proxy, MIB);
+    assert_eq!(origin.requests().len(), 2);
+    // Who comes now shares the second, and the first's end takes nothing away.
+    for _ in 0..2 {
+        gate.send(()).unwrap();
+    }
+    got.extend(first.bytes(MIB));
+    assert!(got == pattern(2 * MIB));
+    second.bytes(MIB);
+    until("the store", || {
+        let only = "GET /a HTTP/1.1\r\nHost: h\r\nCache-Control: only-if-cached\r\n\r\n";
+        Client::connect(proxy.address).ask(only).status == 200
+    });
+    assert_eq!(origin.requests().len(), 2, "the second one is stored");
+}

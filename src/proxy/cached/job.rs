@@ -13,7 +13,7 @@ use crate::http::vary::normalize_accept_encoding;
 use crate::http::{conditional, partial};
 use crate::metrics::Cells;
 use crate::proxy::context::WorkerContext;
-use crate::proxy::fill::{FillTable, PartTable};
+use crate::proxy::fill::{FillTable, PartTable, Turn, Turns};
 use crate::proxy::marker::Marker;
 use crate::proxy::origin::{OriginPool, OriginRequest, RequestBody, Upstream};
 use crate::proxy::parts::Means;
@@ -55,6 +55,7 @@ pub(super) struct Tools {
     pub(super) clock: Arc<dyn Clock>,
     /// The fragments that are being fetched.
     pub(super) parts: Arc<PartTable>,
+    turns: Arc<Turns>,
 }
 
 impl Tools {
@@ -65,8 +66,17 @@ impl Tools {
             cells: Arc::clone(&ctx.cells),
             clock: Arc::clone(&ctx.shared.clock),
             parts: Arc::clone(ctx.shared.fills.parts()),
+            turns: Arc::clone(ctx.shared.fills.turns()),
         }
     }
+}
+
+/// When the origin was asked.
+pub(super) struct Moment {
+    /// A purge after it refuses the store.
+    pub(super) epoch: u64,
+    /// So does the store of what was asked for after it.
+    pub(super) turn: Turn,
 }
 
 /// What becomes of the client's own conditions and range.
@@ -168,6 +178,14 @@ impl Job {
             },
             content: routed.content.clone(),
             part: None,
+        }
+    }
+
+    /// Now: taken before the request goes out.
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            epoch: self.tools.cache.epoch(),
+            turn: self.tools.turns.take(&self.key),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The writer's part of a fill: ask the origin, judge its answer, share it.
 
-use super::job::{Conditions, FillHead, Job, Stale};
+use super::job::{Conditions, FillHead, Job, Moment, Stale};
 use super::parts::{Part, share_part};
 use super::pump::{self, Pump};
 use super::storing::Storing;
@@ -85,8 +85,7 @@ pub(super) async fn lead(
     (stale, conditions): (Option<&Stale>, Conditions),
     interim: Option<mpsc::Sender<Interim>>,
 ) -> Fetched {
-    // Before the request goes out: a purge after this refuses the store.
-    let epoch = job.tools.cache.epoch();
+    let moment = job.moment();
     let (mut request, validates) = job.request(stale, conditions);
     request.interim = interim;
     let response = match job.tools.origins.send(request).await {
@@ -95,14 +94,14 @@ pub(super) async fn lead(
     };
     match stale {
         Some(stale) if validates && response.status == StatusCode::NOT_MODIFIED => {
-            validated(job, writer, stale, (response, epoch)).await
+            validated(job, writer, stale, (response, moment)).await
         }
         Some(stale) if stands_in(job, stale, response.status) => {
             writer.fail(error_response(response.status));
             Fetched::ErrorResponse(response.status)
         }
         Some(stale) if job.method == Method::HEAD => head_told(job, writer, stale, response),
-        Some(_) | None => share(job, writer, response, epoch).await,
+        Some(_) | None => share(job, writer, response, moment).await,
     }
 }
 
@@ -154,10 +153,10 @@ async fn validated(
     job: &Job,
     writer: FillWriter<FillHead>,
     stale: &Stale,
-    (response, epoch): (OriginResponse, u64),
+    (response, moment): (OriginResponse, Moment),
 ) -> Fetched {
     if !conditional::confirms(&response.headers, &stale.head.validators()) {
-        return anew(job, writer, stale, epoch).await;
+        return anew(job, writer, stale, moment).await;
     }
     merge(job, writer, stale, &response)
 }
@@ -220,11 +219,11 @@ fn refresh(job: &Job, stale: &Stale, head: &StoredHead) {
 }
 
 /// The 304 speaks of another representation: the whole one, without conditions.
-async fn anew(job: &Job, writer: FillWriter<FillHead>, stale: &Stale, epoch: u64) -> Fetched {
+async fn anew(job: &Job, writer: FillWriter<FillHead>, stale: &Stale, moment: Moment) -> Fetched {
     let (request, _) = job.request(None, Conditions::Strip);
     match job.tools.origins.send(request).await {
         Ok(response) if job.method == Method::HEAD => head_told(job, writer, stale, response),
-        Ok(response) => share(job, writer, response, epoch).await,
+        Ok(response) => share(job, writer, response, moment).await,
         Err(error) => failed(writer, error),
     }
 }
@@ -234,13 +233,13 @@ async fn share(
     job: &Job,
     writer: FillWriter<FillHead>,
     response: OriginResponse,
-    epoch: u64,
+    moment: Moment,
 ) -> Fetched {
     match &job.part {
         Some(asked) if response.status == StatusCode::PARTIAL_CONTENT => {
-            share_part(job, writer, asked, (response, epoch)).await
+            share_part(job, writer, asked, (response, moment)).await
         }
-        Some(_) | None => share_whole(job, writer, response, epoch),
+        Some(_) | None => share_whole(job, writer, response, moment),
     }
 }
 
@@ -265,10 +264,10 @@ pub(super) fn share_whole(
     job: &Job,
     writer: FillWriter<FillHead>,
     response: OriginResponse,
-    epoch: u64,
+    moment: Moment,
 ) -> Fetched {
     match judge(job, &response) {
-        Ok(storable) => fill(job, writer, response, (&storable, epoch)),
+        Ok(storable) => fill(job, writer, response, (&storable, moment)),
         Err(reason) => relay(job, writer, response, reason),
     }
 }
@@ -300,14 +299,14 @@ fn fill(
     job: &Job,
     writer: FillWriter<FillHead>,
     response: OriginResponse,
-    (storable, epoch): (&Storable, u64),
+    (storable, moment): (&Storable, Moment),
 ) -> Fetched {
     let Some(place) = Place::of(job, &response.headers) else {
         return relay(job, writer, response, NotStorable::VaryStar);
     };
     let head = StoredHead::build(&received(&response), storable);
     let length = length(response.framing);
-    let object = place.object(job, &head, length, epoch).ok();
+    let object = place.object(job, &head, length, moment.epoch).ok();
     let is_stored = object.is_some();
     let fill = writer.head(FillHead {
         head,
@@ -323,7 +322,7 @@ fn fill(
         is_stored,
         own: own_fields(&response.headers, &storable.dropped),
     };
-    let pump = Pump::new(job, fill, place.marker, epoch);
+    let pump = Pump::new(job, fill, place.marker, moment);
     tokio::task::spawn_local(pump.run(response.body));
     Fetched::Filling(Box::new(filling))
 }

@@ -1,6 +1,6 @@
 //! Ranges of what is not held whole: asked for in fragments, and stored.
 
-use super::job::{FillHead, Job};
+use super::job::{FillHead, Job, Moment};
 use super::lead::{Fetched, Place, judge, own_fields, received, share_whole};
 use super::plan::Plan;
 use super::pump::Leading;
@@ -85,7 +85,7 @@ pub(super) async fn share_part(
     job: &Job,
     writer: FillWriter<FillHead>,
     asked: &Range<u64>,
-    (response, epoch): (OriginResponse, u64),
+    (response, moment): (OriginResponse, Moment),
 ) -> Fetched {
     let size = job.tools.cache.fragment_bytes().into();
     let Ok(part) = partial::storable_part(&response.headers, asked, size) else {
@@ -98,9 +98,9 @@ pub(super) async fn share_part(
         ..response
     };
     if part.len() == part.whole {
-        return share_whole(job, writer, response, epoch);
+        return share_whole(job, writer, response, moment);
     }
-    match begin_parts(job, response, &part, epoch).await {
+    match begin_parts(job, response, &part, &moment).await {
         // Dropping the writer sends the followers back to the cache.
         Some(part) => Fetched::Part(Box::new(part)),
         None => not_part(job, writer),
@@ -117,25 +117,27 @@ async fn begin_parts(
     job: &Job,
     response: OriginResponse,
     part: &range::Part,
-    epoch: u64,
+    moment: &Moment,
 ) -> Option<Part> {
     let storable = judge(job, &response).ok()?;
     let place = Place::of(job, &response.headers)?;
     let head = StoredHead::build(&received(&response), &storable);
+    let key = place.key;
     let object = NewObject {
-        key: place.key,
+        key: key.clone(),
         kind: ObjectKind::Object,
         meta: head.as_bytes().clone(),
         body_len: Some(part.whole),
-        epoch,
+        epoch: moment.epoch,
     };
     job.tools.cells.add(Metric::CacheWrites, 1);
     let cache = &job.tools.cache;
     let begun = cache.begin_parts(object, job.pinned_until()).await;
     let begun = begun.inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1));
     let hit = begun.ok()?;
+    moment.turn.store(&key, || ());
     if let Some(marker) = place.marker {
-        Leading::of(job, marker).store(&job.tools, epoch);
+        Leading::of(job, marker).store(&job.tools, moment);
     }
     let own = own_fields(&response.headers, &storable.dropped);
     let means = Rc::new(job.means(head.clone()));

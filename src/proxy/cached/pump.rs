@@ -1,6 +1,6 @@
 //! Carrying a body from the origin to the followers and into the cache.
 
-use super::job::{FillHead, Job, Tools};
+use super::job::{FillHead, Job, Moment, Tools};
 use super::storing::{Lag, Storing};
 use crate::cache::{CacheKey, NewObject, NotStored, ObjectKind, ObjectWriter};
 use crate::http::policy::NormalizeAcceptEncoding;
@@ -40,7 +40,7 @@ pub(super) struct Pump {
     length: Option<u64>,
     /// The marker to be stored once the object is, where responses vary.
     marker: Option<Leading>,
-    epoch: u64,
+    moment: Moment,
     /// Where the rest is asked for when the body breaks off.
     upstream: Upstream,
     fields: HeaderMap,
@@ -76,13 +76,15 @@ impl Leading {
     }
 
     /// Stores the marker, with what another fill has noted there meanwhile;
-    /// alternates that are too many by now leave.
-    pub(super) fn store(self, tools: &Tools, epoch: u64) {
+    /// alternates that are too many by now leave. Not in place of another that is
+    /// a later request's.
+    pub(super) fn store(self, tools: &Tools, moment: &Moment) {
         let (rule, max) = self.policy;
         let held = tools.cache.read_ram(&self.key);
         let held = held.and_then(|hit| Marker::parse(&hit.meta));
         let held = held.filter(|held| held.is_same(&self.marker));
         let before = held.as_ref().map(Marker::to_bytes);
+        let is_other = before.is_none();
         let mut marker = held.unwrap_or(self.marker);
         let is_used = |key: &CacheKey| tools.cache.was_used(key);
         for old in marker.note(&self.key, (&self.client, rule), max, is_used) {
@@ -96,17 +98,27 @@ impl Leading {
             kind: ObjectKind::Marker,
             meta: marker.to_bytes(),
             body_len: Some(0),
-            epoch,
+            epoch: moment.epoch,
         };
-        let writer = tools.cache.writer(object);
-        let writer = writer.map(|writer| match self.pinned_until {
-            Some(until) => writer.pinned_until(until),
-            None => writer,
-        });
-        let stored = writer.map(ObjectWriter::commit);
-        if !matches!(stored, Ok(Ok(()))) {
-            tools.cells.add(Metric::CacheWriteErrors, 1);
+        let url = object.key.clone();
+        let store = || put(tools, object, self.pinned_until);
+        if is_other {
+            moment.turn.store(&url, store);
+        } else {
+            store();
         }
+    }
+}
+
+fn put(tools: &Tools, marker: NewObject, pinned_until: Option<u64>) {
+    let writer = tools.cache.writer(marker);
+    let writer = writer.map(|writer| match pinned_until {
+        Some(until) => writer.pinned_until(until),
+        None => writer,
+    });
+    let stored = writer.map(ObjectWriter::commit);
+    if !matches!(stored, Ok(Ok(()))) {
+        tools.cells.add(Metric::CacheWriteErrors, 1);
     }
 }
 
@@ -130,7 +142,7 @@ impl Pump {
         job: &Job,
         fill: FillBody<FillHead>,
         marker: Option<Marker>,
-        epoch: u64,
+        moment: Moment,
     ) -> Self {
         let records = &job.snapshot.records;
         Self {
@@ -139,7 +151,7 @@ impl Pump {
             length: fill.told().length,
             fill,
             marker: marker.map(|marker| Leading::of(job, marker)),
-            epoch,
+            moment,
             upstream: job.upstream.clone(),
             fields: job.fields.clone(),
             // Only a GET can be asked for a part.
@@ -303,9 +315,10 @@ impl Pump {
     async fn finish(mut self) {
         self.count_alone(Metric::BackgroundFillBytesCompleted);
         self.count(self.storing.keep_up(Lag::End).await);
-        let stored = self.storing.commit();
+        let (turn, told) = (&self.moment.turn, self.fill.told());
+        let stored = turn.store(&told.key, || self.storing.commit()).flatten();
         if let (Some(Ok(())), Some(leading)) = (stored, self.marker.take()) {
-            leading.store(&self.tools, self.epoch);
+            leading.store(&self.tools, &self.moment);
         }
         self.count(stored.unwrap_or(Ok(())));
         self.fill.done();

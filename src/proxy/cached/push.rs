@@ -98,23 +98,24 @@ pub(in crate::proxy) async fn push<R: ClientRead>(
     if routed.mode == Mode::Forward {
         ctx.origins.judge(&routed.upstream).await?;
     }
-    // Before the response comes: a purge after this refuses the store.
-    let epoch = cache.epoch();
     let mut job = job(ctx, routed, cache);
+    // Before the response comes.
+    let moment = job.moment();
     let (enclosed, rest) = enclosed(&job, body).await?;
     let found = lookup::look_up(cache, routed, Reading::First).await;
     job.marker = found.marker;
     let place = Place::of(&job, &enclosed.headers).ok_or(NotStorable::VaryStar)?;
-    let object = Storing::new(Some(enclosed.begin(&job, &place, epoch)?));
+    let object = Storing::new(Some(enclosed.begin(&job, &place, moment.epoch)?));
     object.push(&rest)?;
     while let Some(part) = body.next().await? {
         object.push(&part)?;
         object.keep_up(Lag::UnderWay).await?;
     }
     object.keep_up(Lag::End).await?;
-    object.commit().unwrap_or(Err(NotStored::Aborted))?;
+    let stored = moment.turn.store(&place.key, || object.commit()).flatten();
+    stored.unwrap_or(Err(NotStored::Aborted))?;
     if let Some(marker) = place.marker {
-        Leading::of(&job, marker).store(&job.tools, epoch);
+        Leading::of(&job, marker).store(&job.tools, &moment);
     }
     Ok(found.held.is_ok())
 }

@@ -18,12 +18,14 @@ mod parts;
 mod places;
 mod reader;
 mod table;
+mod turns;
 mod window;
 mod writer;
 
 pub use parts::{PartClaim, PartFailure, PartTable, PartWait, Stretch};
 pub use reader::{FillReader, HeadEvent, Next};
 pub use table::{Claim, FillTable};
+pub use turns::{Turn, Turns};
 pub use writer::{FillBody, FillWatch, FillWriter};
 
 use super::answer::Answer;

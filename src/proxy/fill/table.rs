@@ -1,6 +1,7 @@
 //! Which fills are under way, and which keys are known to be uncacheable.
 
 use super::parts::PartTable;
+use super::turns::Turns;
 use super::{Fill, FillLimits, FillReader, FillWatch, FillWriter};
 use crate::base::clock::MonoTime;
 use crate::cache::CacheKey;
@@ -26,6 +27,9 @@ pub enum Claim<H> {
 #[derive(Debug)]
 struct Shard<H> {
     fills: HashMap<u128, (CacheKey, Arc<Fill<H>>)>,
+    /// Fills that have begun before what they fetch was invalidated: nobody joins
+    /// them any more.
+    detached: Vec<Arc<Fill<H>>>,
     uncacheable: HashMap<u128, MonoTime>,
 }
 
@@ -33,8 +37,16 @@ impl<H> Default for Shard<H> {
     fn default() -> Self {
         Self {
             fills: HashMap::new(),
+            detached: Vec::new(),
             uncacheable: HashMap::new(),
         }
+    }
+}
+
+impl<H> Shard<H> {
+    fn under_way(&self) -> impl Iterator<Item = &Arc<Fill<H>>> {
+        let joinable = self.fills.values().map(|(_, fill)| fill);
+        joinable.chain(&self.detached)
     }
 }
 
@@ -45,6 +57,7 @@ pub struct FillTable<H> {
     limits: FillLimits,
     ended: AtomicU64,
     parts: Arc<PartTable>,
+    turns: Arc<Turns>,
 }
 
 impl<H> FillTable<H> {
@@ -57,6 +70,7 @@ impl<H> FillTable<H> {
             limits,
             ended: AtomicU64::new(0),
             parts: Arc::default(),
+            turns: Arc::default(),
         })
     }
 
@@ -70,6 +84,12 @@ impl<H> FillTable<H> {
     #[must_use]
     pub const fn parts(&self) -> &Arc<PartTable> {
         &self.parts
+    }
+
+    /// The order in which responses were asked for.
+    #[must_use]
+    pub const fn turns(&self) -> &Arc<Turns> {
+        &self.turns
     }
 
     /// Fills that have ended so far. Who reads the cache, finds nothing, and
@@ -112,6 +132,18 @@ impl<H> FillTable<H> {
         (held == key).then(|| FillReader::join(fill))
     }
 
+    /// Lets nobody join the fill of `key` that is under way: what it fetches was
+    /// invalidated. Who follows it already gets it to its end.
+    pub fn detach(&self, key: &CacheKey) {
+        let mut shard = self.shard(key).lock();
+        let held = shard.fills.get(&key.hash());
+        if held.is_some_and(|(held, _)| held == key)
+            && let Some((_, fill)) = shard.fills.remove(&key.hash())
+        {
+            shard.detached.push(fill);
+        }
+    }
+
     /// Remembers that `key` is uncacheable, from `now` on for a while.
     pub fn remember(&self, key: &CacheKey, now: MonoTime) {
         let mut shard = self.shard(key).lock();
@@ -143,9 +175,9 @@ impl<H> FillTable<H> {
     fn followed(&self) -> Option<FillWatch<H>> {
         self.shards.iter().find_map(|shard| {
             let shard = shard.lock();
-            let mut fills = shard.fills.values();
-            let followed = fills.find(|(_, fill)| fill.followers() > 0);
-            followed.map(|(_, fill)| FillWatch::of(fill))
+            let mut fills = shard.under_way();
+            let followed = fills.find(|fill| fill.followers() > 0);
+            followed.map(FillWatch::of)
         })
     }
 
@@ -153,7 +185,7 @@ impl<H> FillTable<H> {
     #[must_use]
     pub fn len(&self) -> usize {
         let shards = self.shards.iter();
-        shards.map(|shard| shard.lock().fills.len()).sum()
+        shards.map(|shard| shard.lock().under_way().count()).sum()
     }
 
     /// Whether no fill is under way.
@@ -169,10 +201,14 @@ impl<H> FillTable<H> {
     }
 
     /// Takes a fill that has ended off the table.
-    pub(super) fn release(&self, key: &CacheKey) {
+    pub(super) fn release(&self, key: &CacheKey, ended: &Arc<Fill<H>>) {
         let mut shard = self.shard(key).lock();
         self.ended.fetch_add(1, Ordering::Release);
-        shard.fills.remove(&key.hash());
+        shard.detached.retain(|fill| !Arc::ptr_eq(fill, ended));
+        let held = shard.fills.get(&key.hash());
+        if held.is_some_and(|(_, fill)| Arc::ptr_eq(fill, ended)) {
+            shard.fills.remove(&key.hash());
+        }
     }
 
     fn shard(&self, key: &CacheKey) -> &Mutex<Shard<H>> {

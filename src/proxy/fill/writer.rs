@@ -34,7 +34,7 @@ impl<H> Hold<H> {
     fn end(&self, phase: Phase<H>) {
         // Off the table first: who comes later looks into the cache.
         if self.is_shared {
-            self.table.release(&self.key);
+            self.table.release(&self.key, &self.fill);
         }
         self.fill.end(phase);
     }

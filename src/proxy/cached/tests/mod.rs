@@ -6,6 +6,7 @@ mod conditions;
 mod freshness;
 mod heads;
 mod model;
+mod races;
 mod random;
 mod storing;
 mod vary;
