@@ -193,12 +193,18 @@ fn insert(request: &mut HeaderMap, name: HeaderName, value: Option<&[u8]>) -> bo
 }
 
 /// Whether a 304 speaks of the stored response (RFC 9111 4.3.4): it names no
-/// other ETag. When false, fetch the representation without conditions.
+/// other ETag, nor a strong one where none is stored. When false, fetch the
+/// representation without conditions.
+///
+/// A strong tag whose weak form is stored confirms what was asked for by that
+/// very tag, as servers answer that weaken it when they compress;
+/// [`merge_304`] leaves the stored one weak.
 #[must_use]
 pub fn confirms(not_modified: &HeaderMap, stored: &Validators<'_>) -> bool {
     match (not_modified.get(ETAG), stored.etag) {
         (Some(new), Some(old)) => weakly_equal(new.as_bytes(), old),
-        (None, _) | (_, None) => true,
+        (Some(new), None) => is_weak(new.as_bytes()),
+        (None, _) => true,
     }
 }
 
@@ -232,7 +238,8 @@ pub fn head_confirms(
 /// as a whole, so that the head does not grow with each merge.
 ///
 /// Never touched: Content-Length, Content-Encoding and Content-Range, which
-/// belong to the stored body; and what is for one connection only.
+/// belong to the stored body; a weak ETag by a strong one, which that body was
+/// never sent with; and what is for one connection only.
 pub fn merge_304(stored: &mut HeaderMap, not_modified: &HeaderMap) {
     let kept = [
         CONTENT_ENCODING,
@@ -242,12 +249,20 @@ pub fn merge_304(stored: &mut HeaderMap, not_modified: &HeaderMap) {
         VIA,
     ];
     let nominated = nominated(not_modified);
+    let keeps_tag = strengthens(stored, not_modified);
     for name in not_modified.keys() {
-        if kept.contains(name) || is_hop_by_hop(name) || nominated.contains(name) {
+        let is_kept = kept.contains(name) || keeps_tag && *name == ETAG;
+        if is_kept || is_hop_by_hop(name) || nominated.contains(name) {
             continue;
         }
         replace(stored, name, not_modified);
     }
+}
+
+/// Whether a body stored under a weak ETag would get a strong one.
+fn strengthens(stored: &HeaderMap, not_modified: &HeaderMap) -> bool {
+    let weak = |fields: &HeaderMap| fields.get(ETAG).map(|tag| is_weak(tag.as_bytes()));
+    weak(stored) == Some(true) && weak(not_modified) == Some(false)
 }
 
 /// Keeps the field's place among the others.

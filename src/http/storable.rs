@@ -156,6 +156,24 @@ pub fn response_storable(
     times: Times,
     policy: &CachePolicy,
 ) -> Result<Storable, NotStorable> {
+    let judged = unjudged(status, response, times, policy);
+    let (directives, lifetime) = (&judged.directives, judged.lifetime);
+    refuse_status(status, directives, lifetime, policy)?;
+    refuse_directives(status, directives)?;
+    refuse_fields(status, response, lifetime, policy)?;
+    if !is_reusable(&judged, response, times) {
+        return Err(NotStorable::NoLifetime);
+    }
+    Ok(judged)
+}
+
+/// How the response would be stored, whether or not it may be.
+pub(super) fn unjudged(
+    status: StatusCode,
+    response: &HeaderMap,
+    times: Times,
+    policy: &CachePolicy,
+) -> Storable {
     let directives = heeded_directives(response, policy);
     let lifetime = match policy.ttl {
         // As if the origin had said max-age.
@@ -165,10 +183,7 @@ pub fn response_storable(
         },
         None => freshness::lifetime(status, response, &directives, policy, times.response),
     };
-    refuse_status(status, &directives, lifetime, policy)?;
-    refuse_directives(status, &directives)?;
-    refuse_fields(status, response, lifetime, policy)?;
-    let judged = Storable {
+    Storable {
         lifetime,
         age_at_receipt: match policy.ttl {
             Some(_) => 0,
@@ -176,11 +191,7 @@ pub fn response_storable(
         },
         dropped: dropped_fields(&directives, policy),
         directives,
-    };
-    if !is_reusable(&judged, response, times) {
-        return Err(NotStorable::NoLifetime);
     }
-    Ok(judged)
 }
 
 /// The response's directives, less what the policy has no ear for. Fields that

@@ -19,7 +19,7 @@ use super::freshness::{Lifetime, LifetimeSource};
 use super::head::check_field_line;
 use super::policy::CachePolicy;
 use super::reuse::Facts;
-use super::storable::{NotStorable, Storable, Times, response_storable};
+use super::storable::{NotStorable, Storable, Times, response_storable, unjudged};
 use super::{date, wire};
 use crate::base::clock::WallTime;
 use ::http::header::{
@@ -243,24 +243,53 @@ impl StoredHead {
     /// [`conditional::confirms`] first.
     ///
     /// # Errors
-    /// Why the response may no longer be stored: serve it this once, and remove
-    /// it.
+    /// Why the response may no longer be stored: serve it this once
+    /// ([`Self::served_with_304`]), and remove it.
     pub fn merged_with_304(
         &self,
         not_modified: &HeaderMap,
         times: Times,
         policy: &CachePolicy,
     ) -> Result<Self, NotStorable> {
+        let merged = self.fields_after_304(not_modified, times);
+        let storable = response_storable(self.status(), &merged, times, policy)?;
+        Ok(self.after_304(not_modified, &merged, times, &storable))
+    }
+
+    /// As [`Self::merged_with_304`], to serve this once, whether or not it may be
+    /// stored.
+    #[must_use]
+    pub fn served_with_304(
+        &self,
+        not_modified: &HeaderMap,
+        times: Times,
+        policy: &CachePolicy,
+    ) -> Self {
+        let merged = self.fields_after_304(not_modified, times);
+        let storable = unjudged(self.status(), &merged, times, policy);
+        self.after_304(not_modified, &merged, times, &storable)
+    }
+
+    fn fields_after_304(&self, not_modified: &HeaderMap, times: Times) -> HeaderMap {
         let mut merged = self.header_map();
         conditional::merge_304(&mut merged, not_modified);
         if date::field(not_modified, &DATE, times.response).is_none() {
             merged.remove(DATE);
         }
-        let storable = response_storable(self.status(), &merged, times, policy)?;
+        merged
+    }
+
+    fn after_304(
+        &self,
+        not_modified: &HeaderMap,
+        merged: &HeaderMap,
+        times: Times,
+        storable: &Storable,
+    ) -> Self {
         let received = Received {
             status: self.status(),
             version: self.origin_version(),
-            headers: &merged,
+            headers: merged,
             times,
         };
         let via = joined_via(not_modified);
@@ -269,7 +298,7 @@ impl StoredHead {
         } else {
             &via
         };
-        Ok(Self::assemble(&received, &storable, via))
+        Self::assemble(&received, storable, via)
     }
 
     fn part(&self, at: U32, len: U32) -> Option<&[u8]> {

@@ -9,7 +9,7 @@ use super::origin::{AddressGuard, Place, Upstream};
 use super::peer::Peer;
 use super::routed::{Mode, Routed};
 use super::snapshot::Snapshot;
-use crate::base::clock::{MonoTime, WallTime};
+use crate::base::clock::MonoTime;
 use crate::config::remap::Plugin;
 use crate::http::forwarding::{self, ViaIdentity};
 use crate::http::policy::CachePolicy;
@@ -29,8 +29,6 @@ pub struct Arrival<'a> {
     /// Every address that this server listens on.
     pub own: &'a Arc<[SocketAddr]>,
     /// When the head was whole.
-    pub wall: WallTime,
-    /// The same, to measure from.
     pub mono: MonoTime,
 }
 
@@ -263,7 +261,6 @@ impl Router<'_> {
             upgrade,
             content: None,
             key,
-            wall: self.arrival.wall,
             mono: self.arrival.mono,
         }
     }

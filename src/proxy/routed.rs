@@ -6,7 +6,7 @@ use super::origin::{Place, Upstream};
 use super::peer::Peer;
 use super::snapshot::Snapshot;
 use super::via::{Detail, Told};
-use crate::base::clock::{MonoTime, WallTime};
+use crate::base::clock::MonoTime;
 use crate::cache::CacheKey;
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
 use crate::http::policy::CachePolicy;
@@ -64,8 +64,6 @@ pub struct Routed {
     /// The content, where it was read to be part of the key.
     pub content: Option<Bytes>,
     /// When the head was whole.
-    pub wall: WallTime,
-    /// The same, to measure from.
     pub mono: MonoTime,
 }
 

@@ -337,7 +337,9 @@ impl<W: ClientWrite> Server<'_, W> {
             let name = records.http_response_server_str.as_bytes();
             self.reply.field("Server", name);
         }
-        let age = serving.head.facts().age(self.routed.wall);
+        // Whatever was waited for since the request came (RFC 9111 4.2.3).
+        let now = self.ctx.shared.clock.wall();
+        let age = serving.head.facts().age(now);
         // Age tells that the response is not first-hand (RFC 9111 5.1).
         let is_first_hand = serving.is_own_fetch() && age == 0;
         if records.http_insert_age_in_response != 0 && !is_first_hand {

@@ -200,7 +200,6 @@ impl Proxy {
             url,
             upstream,
             head,
-            wall: self.world.clock.wall(),
             mono: self.world.clock.mono(),
         }
     }

@@ -131,7 +131,6 @@ impl Asked {
             peer,
             identity: &context.shared.identity,
             own: &context.shared.own,
-            wall: self.wall,
             mono: self.mono,
         }
     }

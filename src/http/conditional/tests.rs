@@ -208,6 +208,28 @@ fn a_304_with_another_etag_confirms_nothing_rfc_9111_4_3_4() {
     assert!(!confirms(&[("etag", "\"b\"")]));
 }
 
+#[test]
+fn a_304_with_a_strong_etag_gives_it_to_no_body_rfc_9111_4_3_4() {
+    let weak = |lines| super::confirms(&headers(lines), &stored("W/\"a\""));
+    assert!(weak(&[("etag", "\"a\"")]), "what was asked for by name");
+    assert!(!weak(&[("etag", "\"b\"")]));
+    let none = Validators {
+        etag: None,
+        ..stored("")
+    };
+    assert!(!super::confirms(&headers(&[("etag", "\"a\"")]), &none));
+    assert!(super::confirms(&headers(&[("etag", "W/\"a\"")]), &none));
+    let mut held = headers(&[("etag", "W/\"a\"")]);
+    merge_304(&mut held, &headers(&[("etag", "\"a\""), ("x-a", "1")]));
+    assert_eq!(
+        (&held["etag"], &held["x-a"]),
+        (&"W/\"a\"".parse().unwrap(), &"1".parse().unwrap())
+    );
+    let mut held = headers(&[("etag", "\"a\"")]);
+    merge_304(&mut held, &headers(&[("etag", "W/\"a\"")]));
+    assert_eq!(held["etag"], "W/\"a\"");
+}
+
 /// reported.md: 304 with Content-Length, Vary, Cache-Control, Content-Encoding.
 #[test]
 fn a_304_never_touches_what_belongs_to_the_body_rfc_9111_3_2() {

@@ -7,6 +7,7 @@ use crate::cache::{Cache, CacheKey, ObjectWriter};
 use crate::http::cache_control::RequestDirectives;
 use crate::http::policy::CachePolicy;
 use crate::http::reuse::{self, OriginFailure, ReuseRequest};
+use crate::http::storable::confirmed_storable;
 use crate::http::stored::StoredHead;
 use crate::http::target::RequestUrl;
 use crate::http::vary::normalize_accept_encoding;
@@ -21,6 +22,7 @@ use crate::proxy::routed::Routed;
 use crate::proxy::snapshot::Snapshot;
 use crate::proxy::via::Told;
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, Method};
 use std::ops::Range;
 use std::sync::Arc;
@@ -200,6 +202,13 @@ impl Job {
             fields: self.fields.clone(),
             head,
         }
+    }
+
+    /// Whether Authorization of the request leaves others their use of a response
+    /// with this head (RFC 9111 3.5).
+    pub(super) fn may_share(&self, head: &StoredHead) -> bool {
+        let is_authorized = self.client.contains_key(AUTHORIZATION);
+        !is_authorized || confirmed_storable(&self.client, &head.header_map(), &self.policy).is_ok()
     }
 
     /// The store of an object, pinned if a rule of cache.config says so.

@@ -189,11 +189,22 @@ fn merge(
             Fetched::Refreshed(head, own)
         }
         Err(reason) => {
-            job.tools.cache.remove(&stale.at.key);
+            if !is_left(job, stale, reason) {
+                job.tools.cache.remove(&stale.at.key);
+            }
             release(job, writer, reason);
-            Fetched::Refreshed(stale.head.clone(), own)
+            let told = (&response.headers, times(response));
+            let served = stale.head.served_with_304(told.0, told.1, policy);
+            Fetched::Refreshed(served, own)
         }
     }
+}
+
+/// Whether what is held stays as it was: it came by a request without
+/// Authorization, and the answer to one with it takes no leave away that was
+/// never needed.
+fn is_left(job: &Job, stale: &Stale, reason: NotStorable) -> bool {
+    reason == NotStorable::Authorization && !job.may_share(&stale.head)
 }
 
 /// Whether the requests that find the copy where it lies are those that its

@@ -33,6 +33,7 @@ use super::routed::{Mode, Routed};
 use super::serve::{self, Server, Serving};
 use super::source::{Source, SourceError};
 use super::via::Told;
+use crate::base::clock::WallTime;
 use crate::base::prng::system_u64;
 use crate::cache::{BodyReader, Cache, CacheKey, Miss};
 use crate::http::cache_control::RequestDirectives;
@@ -304,7 +305,8 @@ impl Cached<'_> {
         let Ok(held) = held else {
             return Step::Again;
         };
-        let mut status = hit_status(&held, self.routed);
+        let now = self.ctx.shared.clock.wall();
+        let mut status = hit_status(&held, &self.routed.policy, now);
         let lacks = self.lacks(&held);
         if lacks && self.asked.directives.only_if_cached {
             return self.only_if_cached(reply);
@@ -395,19 +397,19 @@ impl<'a> Copy<'a> {
 }
 
 /// What Cache-Status says of a hit.
-fn hit_status(held: &Held, routed: &Routed) -> CacheStatus {
+fn hit_status(held: &Held, policy: &CachePolicy, now: WallTime) -> CacheStatus {
     CacheStatus {
-        ttl: Some(ttl(held, routed)),
+        ttl: Some(ttl(held, policy, now)),
         detail: Some(held.tier.word()),
         ..CacheStatus::default()
     }
 }
 
 /// Seconds of freshness left, negative when stale.
-fn ttl(held: &Held, routed: &Routed) -> i64 {
-    let facts = held.head.facts().under(&routed.policy);
+fn ttl(held: &Held, policy: &CachePolicy, now: WallTime) -> i64 {
+    let facts = held.head.facts().under(policy);
     let signed = |secs: u64| i64::try_from(secs).unwrap_or(i64::MAX);
-    signed(facts.lifetime.secs) - signed(facts.age(routed.wall))
+    signed(facts.lifetime.secs) - signed(facts.age(now))
 }
 
 #[cfg(test)]

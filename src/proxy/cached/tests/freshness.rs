@@ -3,6 +3,9 @@
 use super::{proxy, with};
 use crate::config::records::Records;
 use crate::proxy::testing::{Proxy, Script, local, ok};
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
 
 fn tagged(max_age: u32) -> String {
     format!("Cache-Control: max-age={max_age}\r\nETag: \"v1\"\r\nContent-Encoding: x\r\n")
@@ -279,6 +282,113 @@ async fn a_response_is_refreshed_before_it_expires_and_nobody_waits_for_it() {
             let seen = served_by_fetch(fuzz, &[0, 40, 60, 61]).await;
             assert_eq!(seen, expected, "{fuzz:?}");
         }
+    })
+    .await;
+}
+
+/// Stores a body under `held`, lets it go stale, and validates it by a 304 with
+/// `told`; the fields of the next hit, and how often the origin was asked.
+async fn after_304(
+    held: &'static str,
+    told: &'static str,
+) -> (crate::proxy::testing::Answer, usize) {
+    let (proxy, origin) = proxy(move |asked, nth| {
+        let is_conditional = asked.to_lowercase().contains("\r\nif-");
+        match (nth, is_conditional) {
+            (0, _) => ok(&format!("Cache-Control: max-age=10\r\n{held}"), "old"),
+            (_, true) => {
+                format!("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\n{told}\r\n")
+            }
+            (_, false) => ok(&format!("Cache-Control: max-age=60\r\n{told}"), "new"),
+        }
+    })
+    .await;
+    proxy.get("/a", "").await;
+    proxy.world.advance(20);
+    proxy.get("/a", "").await;
+    (proxy.get("/a", "").await, origin.count())
+}
+
+#[tokio::test]
+async fn a_304_gives_no_body_a_strong_tag_that_it_never_had_rfc_9111_4_3_4() {
+    local(async {
+        const DATED: &str = "Last-Modified: Thu, 01 Jan 2015 00:00:00 GMT\r\n";
+        for (held, told, text, tag, fetches) in [
+            ("ETag: W/\"a\"\r\n", "ETag: \"a\"\r\n", "old", "W/\"a\"", 2),
+            (
+                "ETag: W/\"a\"\r\n",
+                "ETag: W/\"a\"\r\n",
+                "old",
+                "W/\"a\"",
+                2,
+            ),
+            ("ETag: \"a\"\r\n", "ETag: \"a\"\r\n", "old", "\"a\"", 2),
+            ("ETag: \"a\"\r\n", "ETag: W/\"a\"\r\n", "old", "W/\"a\"", 2),
+            ("ETag: W/\"a\"\r\n", "ETag: \"b\"\r\n", "new", "\"b\"", 3),
+            (DATED, "ETag: \"b\"\r\n", "new", "\"b\"", 3),
+            (DATED, DATED, "old", "", 2),
+        ] {
+            let (hit, asked) = after_304(held, told).await;
+            let seen = (hit.text(), hit.field("etag"), asked);
+            assert_eq!(seen, (text, tag, fetches), "{held} {told}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_304_that_forbids_storing_is_served_with_its_own_words_and_the_copy_is_taken_out() {
+    local(async {
+        for said in ["no-store", "private"] {
+            let (proxy, origin) = proxy(move |_, nth| match nth {
+                1 => format!(
+                    "HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\nCache-Control: {said}\r\nX-A: 2\r\n\r\n"
+                ),
+                _ => ok("Cache-Control: max-age=9\r\nETag: \"e\"\r\nX-A: 1\r\n", "x"),
+            })
+            .await;
+            proxy.get("/a", "").await;
+            proxy.world.advance(20);
+            let told = proxy.get("/a", "").await;
+            let seen = (told.text(), told.field("cache-control"), told.field("x-a"));
+            assert_eq!(seen, ("x", said, "2"));
+            proxy.get("/a", "").await;
+            assert_eq!(origin.count(), 3, "{said}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn age_counts_up_to_the_moment_of_sending() {
+    local(async {
+        let gate = Rc::new(Notify::new());
+        let held = Rc::clone(&gate);
+        let (proxy, origin) = proxy(move |_, nth| match nth {
+            0 => ok("Cache-Control: max-age=10\r\n", "x").into(),
+            _ => Script {
+                text: String::new(),
+                gate: Some(Rc::clone(&held)),
+                rest: String::new(),
+                close: true,
+            },
+        })
+        .await;
+        proxy.get("/a", "").await;
+        proxy.world.advance(20);
+        let waits = proxy.clone();
+        let waits = spawn_local(async move { waits.get("/a", "").await });
+        while origin.count() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        proxy.world.advance(30);
+        // A connection that ends before its answer is tried once more.
+        while !waits.is_finished() {
+            gate.notify_one();
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let stale = waits.await.unwrap();
+        assert_eq!((stale.text(), stale.field("age")), ("x", "50"));
     })
     .await;
 }

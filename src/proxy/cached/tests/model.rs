@@ -187,8 +187,26 @@ impl Record {
             && self.staleness(now) <= window
     }
 
+    /// The same, had its request had Authorization, or none.
+    fn with_authorization(&self, authorized: bool) -> Self {
+        let mut other = *self;
+        other.asked.authorized = authorized;
+        other
+    }
+
     /// Section 3.2 and 4.3.4: what a 304 says takes the place of what was said.
+    /// Section 3.5: not where nothing but the Authorization of its request bars
+    /// that from others, and what was said had no leave from it to be shared.
     pub(super) fn renew(&mut self, said: &Said, asked: &Asked, now: u64) {
+        let before = *self;
+        self.merge(said, asked, now);
+        let is_barred = !self.may_be_stored() && self.with_authorization(false).may_be_stored();
+        if is_barred && !before.with_authorization(true).may_be_stored() {
+            *self = before;
+        }
+    }
+
+    fn merge(&mut self, said: &Said, asked: &Asked, now: u64) {
         self.received = now;
         self.asked.authorized = asked.authorized;
         self.said.age = said.age;

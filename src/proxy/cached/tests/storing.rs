@@ -308,3 +308,25 @@ async fn a_head_of_what_came_in_chunks_has_the_length_of_its_get() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_304_to_authorization_does_not_take_out_what_was_stored_without() {
+    local(async {
+        let (proxy, origin) = proxy(|_, nth| match nth {
+            0 => ok("Cache-Control: max-age=9\r\nETag: \"e\"\r\nX-A: 0\r\n", "x"),
+            nth => format!(
+                "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nX-A: {nth}\r\n\r\n"
+            ),
+        })
+        .await;
+        proxy.get("/a", "").await;
+        proxy.world.advance(20);
+        for (fields, told) in [("Authorization: a\r\n", "1"), ("", "2"), ("", "2")] {
+            let answer = proxy.get("/a", fields).await;
+            assert_eq!((answer.text(), answer.field("x-a")), ("x", told));
+        }
+        assert_eq!(origin.count(), 3);
+        assert_eq!(proxy.outcomes()[2], "hit_revalidated", "the copy was left");
+    })
+    .await;
+}
