@@ -7,7 +7,7 @@
 //! when it grants something, and widens it when it forbids something.
 
 use ::http::header::{CACHE_CONTROL, PRAGMA};
-use ::http::{HeaderMap, HeaderName};
+use ::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The largest delta-seconds (RFC 9111 1.2.2): 2^31.
 pub const MAX_DELTA: u64 = 1 << 31;
@@ -193,6 +193,28 @@ impl RequestDirectives {
             "stale-if-error" => first(&mut self.stale_if_error, lifetime(argument)),
             _ => {}
         }
+    }
+}
+
+/// Takes the directives of these names off a request's Cache-Control. What is
+/// left of it becomes one line, or none.
+pub fn remove_directives(headers: &mut HeaderMap, names: &[&str]) {
+    let lines = headers.get_all(CACHE_CONTROL).iter();
+    let text = lines.map(|line| String::from_utf8_lossy(line.as_bytes()));
+    let text = text.collect::<Vec<_>>().join(", ");
+    let name = |element: &str| {
+        let (name, _) = element.split_once('=').unwrap_or((element, ""));
+        name.trim_end().to_ascii_lowercase()
+    };
+    let (taken, kept): (Vec<_>, Vec<_>) =
+        split_list(&text).partition(|element| names.contains(&&*name(element)));
+    if taken.is_empty() {
+        return;
+    }
+    headers.remove(CACHE_CONTROL);
+    let value = HeaderValue::from_bytes(kept.join(", ").as_bytes());
+    if let (false, Ok(value)) = (kept.is_empty(), value) {
+        headers.insert(CACHE_CONTROL, value);
     }
 }
 

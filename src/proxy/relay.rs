@@ -252,6 +252,8 @@ pub(super) async fn relay<W: ClientWrite>(
     }
     loop {
         match body.next().await {
+            // The body of a GET that was asked in a HEAD's place is nobody's.
+            Ok(Some(_)) if reply.is_head() => break,
             Ok(Some(data)) => {
                 account.origin_bytes(&data);
                 if let Err(error) = reply.chunk(data).await {

@@ -8,14 +8,15 @@ use super::snapshot::Snapshot;
 use super::via::{Detail, Told};
 use crate::base::clock::MonoTime;
 use crate::cache::CacheKey;
+use crate::http::cache_control;
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
 use crate::http::policy::CachePolicy;
 use crate::http::target::RequestUrl;
 use crate::http::upgrade::Offer;
 use crate::remap::Client;
 use bytes::Bytes;
-use http::header::{EXPECT, HOST, VIA};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{EXPECT, HOST, PRAGMA, VIA};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -76,6 +77,7 @@ impl Routed {
         let records = &self.snapshot.records;
         let mut fields = self.head.headers.clone();
         forwarding::remove_hop_by_hop(&mut fields);
+        self.remove_directives(&mut fields);
         fields.remove(EXPECT);
         forwarding::max_forwards(&self.head.method, &mut fields);
         if let Ok(host) = HeaderValue::from_str(&self.host()) {
@@ -92,6 +94,25 @@ impl Routed {
             forwarding::append_member(&mut fields, &VIA, &member);
         }
         fields
+    }
+
+    /// In reverse mode, directives that ask of a cache what its operator does not
+    /// grant, or that are answered here, are not another cache's business: what a
+    /// GET or HEAD fetches is for others too.
+    fn remove_directives(&self, fields: &mut HeaderMap) {
+        let is_read = matches!(self.head.method, Method::GET | Method::HEAD);
+        if self.mode == Mode::Forward || !is_read {
+            return;
+        }
+        let mut names = vec!["max-stale", "min-fresh"];
+        if self.policy.ignore_client_max_age {
+            names.push("max-age");
+        }
+        if self.policy.ignore_client_no_cache {
+            names.push("no-cache");
+            fields.remove(PRAGMA);
+        }
+        cache_control::remove_directives(fields, &names);
     }
 
     /// Whether the client is one that looks after the cache, and so is told

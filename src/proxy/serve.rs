@@ -10,6 +10,7 @@ use super::routed::Routed;
 use super::source::{Source, SourceError};
 use super::via::{Detail, Told};
 use crate::base::prng::system_u128;
+use crate::http::cache_control::RequestDirectives;
 use crate::http::conditional::{self, NOT_MODIFIED_FIELDS, Precondition};
 use crate::http::multipart::Multipart;
 use crate::http::range::{self, Part, Representation};
@@ -301,7 +302,8 @@ impl<W: ClientWrite> Server<'_, W> {
     }
 
     async fn rest(&self, serving: &Serving<'_>) -> Option<Tail> {
-        if self.routed.content.is_some() {
+        let asked = RequestDirectives::of(&self.routed.head.headers);
+        if self.routed.content.is_some() || asked.only_if_cached {
             // Only a GET can be asked for a part.
             return None;
         }

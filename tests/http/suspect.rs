@@ -160,3 +160,26 @@ fn what_was_away_and_has_no_validator_is_not_there() {
     });
     assert_eq!(get(&proxy, "").0, 503);
 }
+
+/// Such a copy is validated by a GET, whose body is nobody's here.
+#[test]
+fn a_head_of_what_was_away_does_not_wait_for_the_body_of_what_it_is_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let origin = Origin::answering(|request| {
+        if request.fields("if-none-match").is_empty() {
+            let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=9999\r\nETag: \"v1\"";
+            return format!("{head}\r\nContent-Length: 1\r\n\r\nx").into_bytes();
+        }
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store";
+        format!("{head}\r\nContent-Length: 1000000\r\n\r\nbegun").into_bytes()
+    });
+    let (proxy, cache) = proxy(&origin.map("/"), dir.path());
+    assert_eq!(get(&proxy, ""), (200, "x".to_owned()));
+    away_and_back(&cache, dir.path(), || {});
+    let mut client = Client::connect(proxy.address);
+    for _ in 0..2 {
+        client.send("HEAD /a HTTP/1.1\r\nHost: h\r\n\r\n");
+        let told = client.head().unwrap();
+        assert_eq!(told.fields("content-length"), ["1000000"]);
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::job::{Conditions, FillHead, Job, Stale};
 use super::lead::{self, Fetched, Filling};
-use super::lookup::Found;
+use super::lookup::{Found, Held};
 use super::plan::Plan;
 use super::{Cached, Copy, Step, pump};
 use crate::cache::{BodyReader, CacheKey};
@@ -174,13 +174,16 @@ impl Cached<'_> {
         }
     }
 
-    /// Asks for itself, beside whoever else does.
+    /// Asks for itself, beside whoever else does: for HEAD, a head.
     pub(super) async fn alone<W: ClientWrite>(
         &mut self,
         asking: Asking,
         conditions: Conditions,
         reply: &mut W,
     ) -> Step {
+        if reply.is_head() && asking.held.is_none() {
+            return Step::Pass(asking.plan.passing());
+        }
         let writer = FillWriter::unshared(&self.ctx.shared.fills, &asking.job.key);
         self.write(writer, asking, conditions, reply).await
     }
@@ -445,16 +448,32 @@ impl Cached<'_> {
     }
 
     /// Revalidates what was found in the background, unless somebody does
-    /// already (RFC 5861 3).
+    /// already (RFC 5861 3), or the request wants or allows no fetch that is for
+    /// others too.
     pub(super) fn revalidate_meanwhile(&self, found: &Found) {
+        let mut job = self.job(Outcome::StaleWhileRevalidate, Forwarded::Stale);
+        let stale = Stale::of(found, self.routed);
+        let is_for_all = stale
+            .as_ref()
+            .is_some_and(|stale| job.may_share(&stale.head));
+        if self.asked.directives.only_if_cached || !is_for_all {
+            return;
+        }
         let now = self.ctx.shared.clock.mono();
         let key = found.key(self.routed);
         let Claim::Writer(writer) = self.ctx.shared.fills.claim(&key, now) else {
             return;
         };
-        let mut job = self.job(Outcome::StaleWhileRevalidate, Forwarded::Stale);
         job.marker.clone_from(&found.marker);
-        let stale = Stale::of(found, self.routed);
+        if found.held.as_ref().is_ok_and(Held::has_gaps) {
+            // Nobody waits for the whole of it.
+            job.part = self.part();
+            job.method = if job.part.is_some() {
+                Method::GET
+            } else {
+                Method::HEAD
+            };
+        }
         tokio::task::spawn_local(async move {
             let fetched = lead::lead(&job, writer, (stale.as_ref(), Conditions::Strip), None);
             drop(fetched.await);

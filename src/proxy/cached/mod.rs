@@ -66,8 +66,10 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
     mut body: R,
     reply: &mut W,
 ) -> Ended {
+    let asked = asked(routed);
     let cache = match (&ctx.shared.cache, bypass(routed)) {
         (Some(cache), None) => cache,
+        _ if asked.directives.only_if_cached => return only_if_cached(reply),
         (_, passing) => {
             let passing = passing.unwrap_or(Passing::OFF);
             return Box::pin(fetch::pass_as(ctx, routed, body, reply, &passing)).await;
@@ -78,7 +80,7 @@ pub async fn run<R: ClientRead, W: ClientWrite>(
         ctx,
         routed,
         cache,
-        asked: asked(routed),
+        asked,
         validated: false,
         has_waited: false,
         has_read: false,
@@ -128,6 +130,15 @@ fn bypass(routed: &Routed) -> Option<Passing> {
         outcome: Outcome::MissMethod,
         why: Forwarded::Bypass,
     })
+}
+
+/// 504: nothing stored may answer, and nothing else is asked for
+/// (RFC 9111 5.2.1.7).
+fn only_if_cached<W: ClientWrite>(reply: &W) -> Ended {
+    let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
+    let answer = Answer::OnlyIfCached;
+    let detail = "nothing stored may answer, and the request says only-if-cached";
+    account.failed(reply, answer.outcome(), answer, detail)
 }
 
 fn asked(routed: &Routed) -> ReuseRequest {
@@ -231,15 +242,8 @@ impl Cached<'_> {
                 let plan = Plan::anew(outcome, why);
                 Box::pin(self.ask(found, plan, reply)).await
             }
-            Decision::OnlyIfCached => self.only_if_cached(reply),
+            Decision::OnlyIfCached => Step::Ended(only_if_cached(reply)),
         }
-    }
-
-    fn only_if_cached<W: ClientWrite>(&self, reply: &W) -> Step {
-        let account = Account::new(Outcome::AnsweredOnlyIfCached, Route::None);
-        let answer = Answer::OnlyIfCached;
-        let detail = "nothing stored may answer, and the request says only-if-cached";
-        Step::Ended(account.failed(reply, answer.outcome(), answer, detail))
     }
 
     /// What the cache lacks of an object, the origin did not give.
@@ -261,7 +265,8 @@ impl Cached<'_> {
 
     /// A stored body; what is missing of one held in part comes from the origin.
     fn source(&self, body: BodyReader, head: &StoredHead) -> Source {
-        let Some(parts) = body.parts() else {
+        let parts = body.parts();
+        let Some(parts) = parts.filter(|_| !self.asked.directives.only_if_cached) else {
             return Source::stored(body);
         };
         let told = Told::asking(Outcome::MissPartial, Forwarded::Partial);
@@ -309,7 +314,7 @@ impl Cached<'_> {
         let mut status = hit_status(&held, &self.routed.policy, now);
         let lacks = self.lacks(&held);
         if lacks && self.asked.directives.only_if_cached {
-            return self.only_if_cached(reply);
+            return Step::Ended(only_if_cached(reply));
         }
         let outcome = if lacks {
             status.forwarded = Some(Forwarded::Partial);
@@ -325,6 +330,9 @@ impl Cached<'_> {
             Err(error) => {
                 if error.is_gone {
                     self.cache.remove_copy(&held.copy, key);
+                }
+                if self.asked.directives.only_if_cached {
+                    return Step::Ended(only_if_cached(reply));
                 }
                 let found = Found {
                     held: Err(Miss::ReadError),

@@ -20,6 +20,9 @@ impl Cached<'_> {
         mut asking: Asking,
         reply: &mut W,
     ) -> Step {
+        if reply.is_head() && asking.held.is_none() {
+            return Step::Pass(asking.plan.passing());
+        }
         match self.other_alternate(head, &mut asking) {
             Some(key) => self.take_part(&key, asking, reply).await,
             None => self.alone(asking, Conditions::Strip, reply).await,

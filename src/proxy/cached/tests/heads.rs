@@ -2,7 +2,10 @@
 //! date or takes the response out (RFC 9111 4.3.5).
 
 use super::{obedient, proxy, with};
-use crate::proxy::testing::{Origin, Proxy, Script, local, ok};
+use crate::proxy::testing::{Origin, Proxy, Script, local, ok, request};
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
 
 const HELD: &str = "Cache-Control: max-age=10\r\nETag: \"v1\"\r\nX-A: old\r\nX-B: kept\r\n";
 
@@ -173,6 +176,52 @@ async fn a_get_that_waited_for_a_head_gets_its_body() {
             let (_, got) = tokio::join!(proxy.ask("HEAD", "/a", ""), waits);
             let expected = if told == "\"v1\"" { "old" } else { "new" };
             assert_eq!(got.text(), expected);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_head_behind_a_fetch_that_it_can_not_share_asks_for_a_head_and_not_for_a_body() {
+    local(async {
+        let endless = |fields: &str, gate: &Rc<Notify>| Script {
+            text: String::new(),
+            gate: Some(Rc::clone(gate)),
+            rest: format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n{fields}\r\nbegun"),
+            close: false,
+        };
+        for fields in [
+            "Cache-Control: no-store\r\n",
+            "Cache-Control: max-age=60\r\nVary: X-A\r\n",
+            "Cache-Control: max-age=60\r\nVary: *\r\n",
+        ] {
+            let gate = Rc::new(Notify::new());
+            let opens = Rc::clone(&gate);
+            let (proxy, origin) = proxy(move |asked, nth| match asked.starts_with("HEAD") {
+                true => head("200 OK", "Content-Length: 1000000000\r\n"),
+                false if nth == 0 => endless(fields, &opens),
+                false => ok("", "never").into(),
+            })
+            .await;
+            let mut get = proxy.client();
+            get.send(&request("GET", "/a", "X-A: 1\r\n")).await;
+            while origin.count() == 0 {
+                tokio::task::yield_now().await;
+            }
+            let waits = proxy.clone();
+            let waits = spawn_local(async move { waits.ask("HEAD", "/a", "").await });
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            gate.notify_one();
+            let told = waits.await.unwrap();
+            assert_eq!(told.field("content-length"), "1000000000");
+            let asked = origin.seen();
+            assert!(
+                asked[1..].iter().all(|head| head.starts_with("HEAD")),
+                "{asked:?}"
+            );
+            assert_eq!(get.head().await.0, 200);
         }
     })
     .await;

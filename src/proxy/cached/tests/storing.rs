@@ -1,8 +1,9 @@
 //! What is stored, and what comes back.
 
 use super::{obedient, proxy, with};
+use crate::config::records::Records;
 use crate::metrics::Metric;
-use crate::proxy::testing::{Script, local, ok};
+use crate::proxy::testing::{Script, local, ok, request};
 
 #[tokio::test]
 async fn the_second_request_is_a_ram_hit_that_says_so() {
@@ -327,6 +328,96 @@ async fn a_304_to_authorization_does_not_take_out_what_was_stored_without() {
         }
         assert_eq!(origin.count(), 3);
         assert_eq!(proxy.outcomes()[2], "hit_revalidated", "the copy was left");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn authorization_revalidates_nothing_behind_the_scenes_that_it_may_not_share() {
+    local(async {
+        for (said, asked) in [("max-age=9", 1), ("max-age=9, public", 2)] {
+            let fields =
+                format!("Cache-Control: {said}, stale-while-revalidate=60\r\nETag: \"e\"\r\n");
+            let (proxy, origin) = proxy(move |_, _| ok(&fields, "x")).await;
+            proxy.get("/a", "").await;
+            proxy.world.advance(20);
+            let stale = proxy.get("/a", "Authorization: a\r\n").await;
+            assert_eq!(stale.text(), "x");
+            while !proxy.world.shared.fills.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(origin.count(), asked, "{said}");
+        }
+    })
+    .await;
+}
+
+/// RFC 9111 5.2.1.7.
+#[tokio::test]
+async fn only_if_cached_asks_the_origin_for_nothing_whatever_else_the_request_is() {
+    local(async {
+        let off = Records {
+            http_cache_http: 0,
+            ..Records::default()
+        };
+        let only = "Cache-Control: only-if-cached\r\n";
+        for (records, fields, body) in [
+            (off, "", ""),
+            (Records::default(), "Content-Length: 1\r\n", "y"),
+            (
+                Records::default(),
+                "Connection: upgrade\r\nUpgrade: websocket\r\n",
+                "",
+            ),
+        ] {
+            let (proxy, origin) = with(records, |_, _| ok("", "x")).await;
+            let mut client = proxy.client();
+            let text = request("GET", "/a", &format!("{fields}{only}"));
+            client.send(&(text + body)).await;
+            assert_eq!(client.answer("GET").await.status, 504, "{fields}");
+            assert_eq!(origin.count(), 0, "{fields}");
+            assert_eq!(proxy.outcomes(), ["answered_only_if_cached"]);
+        }
+        let fields = "Cache-Control: max-age=9, stale-while-revalidate=60\r\n";
+        let (proxy, origin) = proxy(move |_, _| ok(fields, "x")).await;
+        proxy.get("/a", "").await;
+        proxy.world.advance(20);
+        assert_eq!(proxy.get("/a", only).await.text(), "x");
+        while !proxy.world.shared.fills.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(origin.count(), 1);
+    })
+    .await;
+}
+
+/// design: in reverse mode a client's no-cache and max-age do not reach the
+/// origin, unless the records have them count; a fill is shared by all.
+#[tokio::test]
+async fn directives_that_do_not_count_are_not_passed_on_in_reverse_mode() {
+    local(async {
+        let said = "Cache-Control: no-cache, max-age=0\r\nCache-Control: max-stale=5, min-fresh=1, no-transform, x=\"a, max-age=1\"\r\nPragma: no-cache\r\n";
+        let kept = "no-transform, x=\"a, max-age=1\"";
+        let counted = "no-cache, max-age=0, no-transform, x=\"a, max-age=1\"";
+        for (records, method, expected, pragmas) in [
+            (Records::default(), "GET", kept, 0),
+            (Records::default(), "HEAD", kept, 0),
+            (obedient(), "GET", counted, 1),
+        ] {
+            let (proxy, origin) = with(records, |_, _| ok("", "")).await;
+            proxy.ask(method, "/a", said).await;
+            let asked = origin.seen().remove(0).to_lowercase();
+            let line = format!("\r\ncache-control: {expected}\r\n");
+            assert!(asked.contains(&line), "{method}: {asked}");
+            assert_eq!(asked.matches("\r\ncache-control:").count(), 1, "{asked}");
+            assert_eq!(asked.matches("\r\npragma:").count(), pragmas, "{asked}");
+        }
+        let (proxy, origin) = proxy(|_, _| ok("", "")).await;
+        proxy.get("/a", "Pragma: no-cache\r\nCache-Control: max-age=0\r\n").await;
+        proxy.ask("POST", "/a", "Content-Length: 0\r\nCache-Control: no-cache\r\n").await;
+        let asked = origin.seen().iter().map(|head| head.to_lowercase()).collect::<Vec<_>>();
+        assert!(!asked[0].contains("\r\ncache-control:"), "{asked:?}");
+        assert!(asked[1].contains("\r\ncache-control: no-cache\r\n"), "{asked:?}");
     })
     .await;
 }
