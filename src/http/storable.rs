@@ -140,7 +140,8 @@ pub fn storable(exchange: &Exchange<'_>, policy: &CachePolicy) -> Result<Storabl
         return Err(NotStorable::RequestNoStore);
     }
     let judged = response_storable(exchange.status, exchange.response, exchange.times, policy)?;
-    refuse_authorization(exchange.request, &judged.directives, policy)?;
+    let is_authorized = exchange.request.contains_key(AUTHORIZATION);
+    refuse_authorization(is_authorized, &judged.directives, policy)?;
     refuse_cookies(exchange, &judged, policy)?;
     Ok(judged)
 }
@@ -289,6 +290,22 @@ fn refuse_fields(
     Ok(())
 }
 
+/// Whether what a 206 brings may be added to what is held of its representation,
+/// by what it says itself; `is_authorized` if the request had Authorization.
+///
+/// # Errors
+/// [`NotStorable::NoStore`], [`NotStorable::Private`] or
+/// [`NotStorable::Authorization`].
+pub fn part_storable(
+    is_authorized: bool,
+    response: &HeaderMap,
+    policy: &CachePolicy,
+) -> Result<(), NotStorable> {
+    let directives = heeded_directives(response, policy);
+    refuse_directives(StatusCode::OK, &directives)?;
+    refuse_authorization(is_authorized, &directives, policy)
+}
+
 /// Whether a response that a 304 to `request` confirmed may stay stored: like a
 /// new one, one to Authorization needs leave to be shared (RFC 9111 3.5).
 ///
@@ -303,18 +320,17 @@ pub fn confirmed_storable(
         return Ok(());
     }
     let directives = targeted::directives(response, &policy.targeted);
-    refuse_authorization(request, &directives, policy)
+    refuse_authorization(true, &directives, policy)
 }
 
 /// RFC 9111 3.5.
 fn refuse_authorization(
-    request: &HeaderMap,
+    is_authorized: bool,
     directives: &ResponseDirectives,
     policy: &CachePolicy,
 ) -> Result<(), NotStorable> {
     let shared = directives.must_revalidate || directives.public || directives.s_maxage.is_some();
-    let authorized = request.contains_key(AUTHORIZATION);
-    if authorized && !shared && !policy.ignore_authentication {
+    if is_authorized && !shared && !policy.ignore_authentication {
         return Err(NotStorable::Authorization);
     }
     Ok(())

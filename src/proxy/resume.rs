@@ -5,10 +5,12 @@ use super::cached::{error_response, failure};
 use super::fill::Failure;
 use super::origin::{OriginBody, OriginError, OriginPool, OriginRequest, OriginResponse, Upstream};
 use crate::http::conditional;
+use crate::http::policy::CachePolicy;
 use crate::http::range::Part;
+use crate::http::storable::part_storable;
 use crate::http::stored::StoredHead;
 use bytes::Bytes;
-use http::header::{CONTENT_RANGE, ETAG, IF_RANGE, RANGE};
+use http::header::{AUTHORIZATION, CONTENT_RANGE, ETAG, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::ops::Range;
 
@@ -18,6 +20,7 @@ pub(super) struct Resume<'a> {
     pub(super) upstream: &'a Upstream,
     /// The request's fields as they go to the origin.
     pub(super) fields: HeaderMap,
+    pub(super) policy: &'a CachePolicy,
 }
 
 /// What is wanted of which representation.
@@ -36,13 +39,19 @@ impl Resume<'_> {
     /// No strong validator, another answer than that part, or none.
     pub(super) async fn ask(mut self, wanted: &Wanted<'_>) -> Result<Tail, NotResumed> {
         self.set_range(wanted).ok_or(NotResumed::Changed)?;
+        let is_authorized = self.fields.contains_key(AUTHORIZATION);
         let request = OriginRequest::new(self.upstream.clone(), Method::GET, self.fields);
         let response = self.origins.send(request).await;
         let response = response.map_err(|error| NotResumed::Failed(failure(&error)))?;
         if is_passing_trouble(response.status) {
             return Err(NotResumed::Failed(error_response(response.status)));
         }
-        Tail::of(response, wanted).ok_or(NotResumed::Changed)
+        let judged = part_storable(is_authorized, &response.headers, self.policy);
+        let tail = Tail::of(response, wanted).ok_or(NotResumed::Changed)?;
+        Ok(Tail {
+            is_storable: judged.is_ok(),
+            ..tail
+        })
     }
 
     fn set_range(&mut self, wanted: &Wanted<'_>) -> Option<()> {
@@ -88,12 +97,19 @@ pub(super) fn validator(head: &StoredHead) -> Option<&[u8]> {
 pub(super) struct Tail {
     body: OriginBody,
     left: u64,
+    /// Whether its response says nothing against it.
+    pub(super) is_storable: bool,
 }
 
 impl Tail {
-    /// The body of a response with so many bytes of a representation.
+    /// The body of a response with so many bytes of a representation, which was
+    /// judged storable.
     pub(super) const fn new(body: OriginBody, left: u64) -> Self {
-        Self { body, left }
+        Self {
+            body,
+            left,
+            is_storable: true,
+        }
     }
 
     fn of(response: OriginResponse, wanted: &Wanted<'_>) -> Option<Self> {
@@ -106,10 +122,16 @@ impl Tail {
         let end = wanted.bytes.end.min(part.whole);
         let is_asked = part.first == wanted.bytes.start && part.last + 1 == end;
         let fits = wanted.length.is_none_or(|length| length == part.whole);
-        (is_asked && fits).then(|| Self {
-            body: response.body,
-            left: part.len(),
-        })
+        (is_asked && fits).then(|| Self::new(response.body, part.len()))
+    }
+
+    /// Reads past the end of a body of which all has come, so that its connection
+    /// can carry another request.
+    pub(super) async fn end(&mut self) {
+        if self.left == 0 {
+            // Who has all that was asked for has no use for what went wrong.
+            drop(self.next().await);
+        }
     }
 
     /// The next piece; `None` at the end.

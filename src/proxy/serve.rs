@@ -315,6 +315,7 @@ impl<W: ClientWrite> Server<'_, W> {
             origins: &self.ctx.origins,
             upstream: &self.routed.upstream,
             fields,
+            policy: &self.routed.policy,
         };
         let wanted = Wanted {
             head: serving.head,

@@ -172,6 +172,7 @@ impl Source {
     /// Why the rest can't be had from where it came so far.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, SourceError> {
         if self.left.is_empty() {
+            self.end().await;
             return Ok(None);
         }
         let piece = match self.piece().await {
@@ -184,6 +185,13 @@ impl Source {
         };
         self.left.start += piece.as_ref().map_or(0, length);
         Ok(piece)
+    }
+
+    /// Lets go of what all that is wanted came from.
+    async fn end(&mut self) {
+        if let Place::Origin(tail) = &mut self.place {
+            tail.end().await;
+        }
     }
 
     async fn piece(&mut self) -> Result<Option<Bytes>, SourceError> {

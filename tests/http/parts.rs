@@ -1,12 +1,13 @@
 //! Objects that are held in part: ranges of what is not held whole, end to end
 //! (RFC 9111 3.3 and 3.4).
 
-use crate::support::{Client, Origin, Proxy, Recorded, Response};
+use crate::support::{Client, Origin, Proxy, Recorded, Response, until};
+use std::collections::HashSet;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use strata::metrics::Metric;
 
 const MIB: u64 = 1 << 20;
@@ -40,6 +41,10 @@ struct Manner {
     breaks_after: Arc<AtomicU64>,
     /// Answers 503.
     fails: Arc<AtomicBool>,
+    /// Says no-store in place of a lifetime.
+    forbids: Arc<AtomicBool>,
+    /// Where it was asked from.
+    connections: Arc<Mutex<HashSet<SocketAddr>>>,
 }
 
 impl Manner {
@@ -49,6 +54,8 @@ impl Manner {
             ranges: true,
             breaks_after: Arc::new(AtomicU64::new(u64::MAX)),
             fails: Arc::default(),
+            forbids: Arc::default(),
+            connections: Arc::default(),
         }
     }
 
@@ -57,8 +64,13 @@ impl Manner {
             let answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
             return write(stream, answer.as_bytes());
         }
+        let from = stream.peer_addr().unwrap();
+        self.connections.lock().unwrap().insert(from);
         let tag = format!("\"{version}\"");
-        let fields = self.fields.replace("{tag}", &tag);
+        let mut fields = self.fields.replace("{tag}", &tag);
+        if self.forbids.load(Ordering::SeqCst) {
+            fields = fields.replace("max-age=600", "no-store");
+        }
         if asked.fields("if-none-match") == [&*tag] {
             return write(
                 stream,
@@ -81,7 +93,8 @@ impl Manner {
         };
         let length = range.end - range.start;
         let head = format!("HTTP/1.1 {status}{fields}Content-Length: {length}\r\n\r\n");
-        write(stream, head.as_bytes()) && self.send(version, range, stream)
+        let is_head = asked.head.starts_with("HEAD ");
+        write(stream, head.as_bytes()) && (is_head || self.send(version, range, stream))
     }
 
     fn range(&self, tag: &str, len: u64, asked: &Recorded) -> Option<Range<u64>> {
@@ -454,5 +467,105 @@ fn the_records_of_ranges_are_heeded() {
             .flat_map(|asked| asked.fields("range"))
             .collect();
         assert_eq!(asked, ranges, "{record}");
+    }
+}
+
+/// RFC 9111 3.5, 5.2.1.5.
+#[test]
+fn what_a_request_must_not_have_stored_or_shared_is_not_of_an_object_in_part_either() {
+    for fields in ["Cache-Control: no-store\r\n", "Authorization: a\r\n"] {
+        let site = Site::fresh(4 * MIB);
+        site.range(0..MIB);
+        for _ in 0..2 {
+            let answer = site.ask(&format!("Range: bytes=10-2097161\r\n{fields}"));
+            assert_eq!(answer.status, 206, "{}", answer.head);
+            assert!(answer.body == content(1, 10..2 * MIB + 10), "{fields}");
+        }
+        assert_eq!(site.asked().len(), 5, "{fields}: {:?}", site.asked());
+        site.range(MIB..2 * MIB);
+        assert_eq!(site.asked().last(), Some(&(1..2)), "{fields}");
+        site.range(0..2 * MIB);
+        assert_eq!(site.asked().len(), 6, "what may be is stored: {fields}");
+    }
+}
+
+/// The same where what is held is stale, and validated by that request.
+#[test]
+fn what_authorization_validates_it_does_not_add_to() {
+    let site = Site::new(
+        4 * MIB,
+        &Manner::with("ETag: {tag}\r\nCache-Control: max-age=0\r\n"),
+    );
+    site.range(0..MIB);
+    let answer = site.ask("Range: bytes=0-2097151\r\nAuthorization: a\r\n");
+    assert!(answer.body == content(1, 0..2 * MIB), "{}", answer.head);
+    let fetches = || {
+        let requests = site.origin.requests();
+        let parts = requests
+            .iter()
+            .filter(|asked| !asked.fields("if-range").is_empty());
+        parts.count()
+    };
+    let asked = fetches();
+    for more in 1..=2 {
+        site.range(MIB..2 * MIB);
+        assert_eq!(fetches(), asked + 1, "{more}");
+    }
+}
+
+#[test]
+fn a_part_that_says_it_may_not_be_stored_is_not() {
+    let manner = Manner::with(FRESH);
+    let site = Site::new(4 * MIB, &manner);
+    site.range(0..MIB);
+    manner.forbids.store(true, Ordering::SeqCst);
+    site.range(2 * MIB..3 * MIB);
+    let asked = site.asked().len();
+    site.range(2 * MIB..3 * MIB);
+    assert!(site.asked().len() > asked, "{:?}", site.asked());
+    manner.forbids.store(false, Ordering::SeqCst);
+    let asked = site.asked().len();
+    site.range(0..MIB);
+    assert!(site.asked().len() > asked, "nor is what was");
+}
+
+#[test]
+fn stretches_of_parts_come_over_one_connection() {
+    let manner = Manner::with(FRESH);
+    let site = Site::new(40 * MIB, &manner);
+    for at in [3, 9, 5, 20] {
+        site.range(at * MIB..(at + 1) * MIB);
+    }
+    assert!(site.ask("").body == content(1, 0..site.len));
+    assert!(site.asked().len() > 6);
+    let connections = manner.connections.lock().unwrap().len();
+    assert!(connections <= 2, "{connections} for {:?}", site.asked());
+}
+
+/// What was asked for: never the whole, for nobody waits for that.
+#[test]
+fn what_is_held_in_part_is_revalidated_meanwhile_without_its_body() {
+    let said = "ETag: {tag}\r\nCache-Control: max-age=0, stale-while-revalidate=600\r\n";
+    for (version, fields) in [
+        (1, "Range: bytes=0-9\r\n"),
+        (2, "Range: bytes=0-9\r\n"),
+        (2, "Range: bytes=0-9,20-29\r\n"),
+        (2, "Range: bytes=0-9\r\nIf-Range: \"1\"\r\n"),
+    ] {
+        let site = Site::new(40 * MIB, &Manner::with(said));
+        site.range(0..MIB);
+        site.version.store(version, Ordering::SeqCst);
+        let answer = site.ask(fields);
+        assert_eq!(answer.status, 206, "{}", answer.head);
+        until("the validation", || site.origin.requests().len() >= 2);
+        let asked = &site.origin.requests()[1];
+        assert_eq!(asked.fields("if-none-match"), ["\"1\""], "{}", asked.head);
+        let is_short =
+            asked.head.starts_with("HEAD ") || asked.fields("range") == ["bytes=0-1048575"];
+        assert!(is_short, "{fields}: {}", asked.head);
+        until("its end", || {
+            let current = site.ask("Range: bytes=0-9\r\n");
+            current.body == content(version, 0..10)
+        });
     }
 }

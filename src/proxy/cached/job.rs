@@ -200,6 +200,8 @@ impl Job {
             table: Arc::clone(&self.tools.parts),
             upstream: self.upstream.clone(),
             fields: self.fields.clone(),
+            policy: Arc::clone(&self.policy),
+            shares: !self.asked.directives.no_store && self.may_share(&head),
             head,
         }
     }

@@ -3,7 +3,7 @@
 use super::job::{FillHead, Job, Moment, Tools};
 use super::storing::{Lag, Storing};
 use crate::cache::{CacheKey, NewObject, NotStored, ObjectKind, ObjectWriter};
-use crate::http::policy::NormalizeAcceptEncoding;
+use crate::http::policy::{CachePolicy, NormalizeAcceptEncoding};
 use crate::metrics::Metric;
 use crate::proxy::fill::{Failure, FillBody};
 use crate::proxy::marker::Marker;
@@ -13,6 +13,7 @@ use crate::proxy::resume::{self, Resume, Tail, Wanted};
 use crate::proxy::settings::seconds;
 use bytes::Bytes;
 use http::HeaderMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -44,6 +45,7 @@ pub(super) struct Pump {
     /// Where the rest is asked for when the body breaks off.
     upstream: Upstream,
     fields: HeaderMap,
+    policy: Arc<CachePolicy>,
     resumes: u32,
     background: Background,
     /// Since when no client is left.
@@ -154,6 +156,7 @@ impl Pump {
             moment,
             upstream: job.upstream.clone(),
             fields: job.fields.clone(),
+            policy: Arc::clone(&job.policy),
             // Only a GET can be asked for a part.
             resumes: job.content.as_ref().map_or(0, |_| RESUMES_MAX),
             background: Background {
@@ -242,6 +245,7 @@ impl Pump {
             origins: &self.tools.origins,
             upstream: &self.upstream,
             fields: self.fields.clone(),
+            policy: &self.policy,
         };
         let wanted = Wanted {
             head: &self.fill.told().head,
@@ -249,6 +253,9 @@ impl Pump {
             bytes: total..u64::MAX,
         };
         let tail = resume.ask(&wanted).await.ok()?;
+        if !tail.is_storable {
+            self.storing.abandon();
+        }
         self.tools.cells.add(Metric::FillResumed, 1);
         Some(tail)
     }

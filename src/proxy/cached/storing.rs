@@ -99,6 +99,11 @@ impl Storing {
         })
     }
 
+    /// Gives the store up: what is still to come may not be stored.
+    pub(super) fn abandon(&self) {
+        drop(self.0.lock().take());
+    }
+
     /// Commits the object if it is still being stored. Under the lock, so that
     /// who finds no store any more finds the object in the cache.
     pub(super) fn commit(&self) -> Option<Result<(), NotStored>> {

@@ -77,6 +77,11 @@ impl PartsBody {
         end: u64,
         there: impl Fn(u64) -> bool,
     ) -> Result<Option<Bytes>, SourceError> {
+        if !self.means.shares {
+            let fetched = fetch::private(&self.means, &self.parts, index);
+            let fetched = Box::pin(fetched).await;
+            return fetched.map_err(|failure| not_had(&failure));
+        }
         let last = end
             .min(self.parts.body_len())
             .div_ceil(self.parts.fragment_bytes());
@@ -89,9 +94,13 @@ impl PartsBody {
                 wait
             }
         };
-        wait.arrival().await.map_err(|failure| match failure {
-            PartFailure::Changed => SourceError::lost("the representation has changed"),
-            PartFailure::Origin(failure) => SourceError::from(&failure),
-        })
+        wait.arrival().await.map_err(|failure| not_had(&failure))
+    }
+}
+
+fn not_had(failure: &PartFailure) -> SourceError {
+    match failure {
+        PartFailure::Changed => SourceError::lost("the representation has changed"),
+        PartFailure::Origin(failure) => SourceError::from(failure),
     }
 }

@@ -1,6 +1,7 @@
 //! Fetching fragments in a row.
 
 use crate::cache::{Cache, NotStored, Parts};
+use crate::http::policy::CachePolicy;
 use crate::http::stored::StoredHead;
 use crate::metrics::{Cells, Metric};
 use crate::proxy::fill::{PartFailure, PartTable, Stretch};
@@ -8,6 +9,7 @@ use crate::proxy::origin::{OriginPool, Upstream};
 use crate::proxy::resume::{NotResumed, Resume, Tail, Wanted};
 use bytes::Bytes;
 use http::HeaderMap;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +25,10 @@ pub(in crate::proxy) struct Means {
     pub(in crate::proxy) upstream: Upstream,
     /// The request's fields as they go to the origin.
     pub(in crate::proxy) fields: HeaderMap,
+    pub(in crate::proxy) policy: Arc<CachePolicy>,
+    /// Whether what comes may be stored, and given to others: the request says
+    /// nothing against it (RFC 9111 3.5, 5.2.1.5).
+    pub(in crate::proxy) shares: bool,
     /// The representation.
     pub(in crate::proxy) head: StoredHead,
 }
@@ -31,7 +37,9 @@ pub(in crate::proxy) struct Means {
 /// end whoever leaves.
 pub(super) fn spawn(means: Rc<Means>, parts: Parts, stretch: Stretch) {
     tokio::task::spawn_local(async move {
-        match ask(&means, &parts, &stretch).await {
+        match ask(&means, &parts, &stretch.indices()).await {
+            // What is held is then no more to be kept than this is.
+            Ok(tail) if !tail.is_storable => stretch.fail(&PartFailure::Changed),
             Ok(tail) => pour(&means, &parts, stretch, tail).await,
             Err(failure) => stretch.fail(&failure),
         }
@@ -43,16 +51,32 @@ pub(in crate::proxy) fn begin(means: Rc<Means>, parts: Parts, stretch: Stretch, 
     tokio::task::spawn_local(async move { pour(&means, &parts, stretch, tail).await });
 }
 
-async fn ask(means: &Means, parts: &Parts, stretch: &Stretch) -> Result<Tail, PartFailure> {
+/// Fragment `index` for one request alone, not stored; `None` when it broke off.
+pub(super) async fn private(
+    means: &Means,
+    parts: &Parts,
+    index: u64,
+) -> Result<Option<Bytes>, PartFailure> {
+    let mut tail = ask(means, parts, &(index..index + 1)).await?;
+    let length = length_of(parts, index);
+    let mut gathered = Vec::new();
+    while let Ok(Some(data)) = tail.next().await {
+        gather(&mut gathered, data, length);
+    }
+    Ok((gathered.len() == length).then(|| gathered.into()))
+}
+
+async fn ask(means: &Means, parts: &Parts, indices: &Range<u64>) -> Result<Tail, PartFailure> {
     let resume = Resume {
         origins: &means.origins,
         upstream: &means.upstream,
         fields: means.fields.clone(),
+        policy: &means.policy,
     };
     let wanted = Wanted {
         head: &means.head,
         length: Some(parts.body_len()),
-        bytes: parts.bytes_of(&stretch.indices()),
+        bytes: parts.bytes_of(indices),
     };
     resume.ask(&wanted).await.map_err(|no| match no {
         NotResumed::Changed => PartFailure::Changed,
@@ -83,6 +107,7 @@ async fn pour(means: &Means, parts: &Parts, mut stretch: Stretch, mut tail: Tail
             stored = true;
         }
         if stretch.indices().is_empty() {
+            tail.end().await;
             break;
         }
     }
