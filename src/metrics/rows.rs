@@ -406,6 +406,8 @@ metrics! {
     Http2CurrentConnections = "proxy.process.http2.current_client_connections", Gauge;
     /// HTTP/2 requests that are being carried out.
     Http2CurrentStreams = "proxy.process.http2.current_client_streams", Gauge;
+    /// HTTP/2 connections to origins that are open.
+    Http2OriginCurrentConnections = "proxy.process.http2.current_server_connections", Gauge;
     /// HTTP/2 connections closed because their WINDOW_UPDATE frames add next to nothing.
     Http2InsufficientWindowUpdate = "proxy.process.http2.insufficient_avg_window_update", Counter;
     /// HTTP/2 streams refused because the client had as many open as it may.
@@ -438,6 +440,10 @@ metrics! {
     Http2Connections = "proxy.process.http2.total_client_connections", Counter;
     /// HTTP/2 requests since the start.
     Http2Streams = "proxy.process.http2.total_client_streams", Counter;
+    /// HTTP/2 connections to origins since the start.
+    Http2OriginConnections = "proxy.process.http2.total_server_connections", Counter;
+    /// Requests to origins over HTTP/2 since the start.
+    Http2OriginStreams = "proxy.process.http2.total_server_streams", Counter;
     /// Access log lines dropped because the log could not keep up.
     LogEntriesFail = "proxy.process.log.event_log_access_fail", Counter;
     /// Access log lines written.

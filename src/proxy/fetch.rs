@@ -19,6 +19,7 @@ use crate::http::invalidate;
 use crate::http::vary::normalize_accept_encoding;
 use crate::metrics::{Cells, Metric};
 use http::Method;
+use http::header::CONTENT_LENGTH;
 use tokio::sync::mpsc;
 
 /// Interim responses that may wait for the client.
@@ -208,6 +209,8 @@ pub(super) fn broken(error: &BodyError) -> BrokenBody {
 /// Sends an interim response of the origin's to the client.
 pub(super) async fn pass_interim<W: ClientWrite>((status, mut fields): Interim, reply: &mut W) {
     forwarding::remove_hop_by_hop(&mut fields);
+    // It has no content to tell the length of (RFC 9110 8.6).
+    fields.remove(CONTENT_LENGTH);
     // A client that is gone is noticed by the final response.
     drop(reply.interim(status, &fields).await);
 }
@@ -223,8 +226,18 @@ pub(super) async fn meanwhile<W: ClientWrite, F: Future>(
         tokio::select! {
             biased;
             Some(one) = interim.recv() => pass_interim(one, reply).await,
-            answer = &mut answer => return answer,
+            answer = &mut answer => {
+                pass_rest(interim, reply).await;
+                return answer;
+            }
         }
+    }
+}
+
+/// What came together with the final response.
+async fn pass_rest<W: ClientWrite>(mut interim: mpsc::Receiver<Interim>, reply: &mut W) {
+    while let Ok(one) = interim.try_recv() {
+        pass_interim(one, reply).await;
     }
 }
 
@@ -243,7 +256,10 @@ async fn answered<W: ClientWrite>(
         tokio::select! {
             biased;
             Some(one) = interim.recv() => pass_interim(one, reply).await,
-            response = &mut sent => return Some(response),
+            response = &mut sent => {
+                pass_rest(interim, reply).await;
+                return Some(response);
+            }
             () = &mut *upload => return None,
         }
     }

@@ -16,6 +16,7 @@ mod fills;
 mod forwarding;
 mod framing;
 mod h2;
+mod h2_origins;
 mod introduced;
 mod invariants;
 mod keys;

@@ -23,6 +23,12 @@ struct SecureOrigin {
 impl SecureOrigin {
     /// With `authority`, the proxy must prove itself.
     fn start(issued: &Issued, authority: Option<&Authority>) -> Self {
+        Self::choosing(issued, authority, &[])
+    }
+
+    /// As [`Self::start`], of the protocols that it knows the first that the
+    /// proxy offers; whichever it is, HTTP/1 is spoken.
+    fn choosing(issued: &Issued, authority: Option<&Authority>, alpn: &[&str]) -> Self {
         let builder = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .unwrap();
@@ -35,12 +41,13 @@ impl SecureOrigin {
             ),
         };
         let chain = vec![issued.certificate.clone()];
-        let config = builder
+        let mut config = builder
             .with_single_cert(
                 chain,
                 PrivatePkcs8KeyDer::from(issued.key.serialize_der()).into(),
             )
             .unwrap();
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         Self::serve(Arc::new(config))
     }
 
@@ -289,4 +296,35 @@ fn a_websocket_goes_through_to_an_origin_of_https() {
     );
     assert_eq!(client.head().unwrap().status, 101);
     assert_eq!(client.bytes(5), b"hello");
+}
+
+#[test]
+fn a_websocket_goes_by_http_1_where_http_2_could_be_had() {
+    let site = Site::new();
+    let issued = site.authority.issue(&["localhost"]);
+    let origin = SecureOrigin::choosing(&issued, None, &["h2", "http/1.1"]);
+    let offer = "CONFIG proxy.config.ssl.client.alpn_protocols STRING h2,http/1.1\n";
+    let proxy = site.proxy(offer, &origin.map("localhost"));
+    let mut client = Client::connect(proxy.address);
+    client.send(
+        "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    );
+    assert_eq!(client.head().unwrap().status, 101);
+    assert_eq!(proxy.counter(Metric::Http2OriginConnections), 0);
+}
+
+#[test]
+fn an_origin_that_takes_no_http_2_is_spoken_to_in_http_1() {
+    let site = Site::new();
+    let issued = site.authority.issue(&["localhost"]);
+    let offer = "CONFIG proxy.config.ssl.client.alpn_protocols STRING h2,http/1.1\n";
+    for alpn in [&[][..], &["http/1.1"]] {
+        let origin = SecureOrigin::choosing(&issued, None, alpn);
+        let proxy = site.proxy(offer, &origin.map("localhost"));
+        let mut client = Client::connect(proxy.address);
+        for _ in 0..2 {
+            assert_eq!(client.ask(GET).text(), "1 localhost 0");
+        }
+    }
 }

@@ -9,8 +9,12 @@ http2_accept_no_activity_timeout: int = 120, "proxy.config.http2.accept_no_activ
 http2_header_table_size: int = 4096, "proxy.config.http2.header_table_size", between(0, 65_536), Reload, Global, Honoured;
 /// Bytes of a request's content in flight, a stream.
 http2_initial_window_size_in: int = 65_535, "proxy.config.http2.initial_window_size_in", between(0, 2_147_483_647), Reload, Global, Honoured;
+/// Bytes of a response in flight, a stream of an HTTP/2 connection to an origin.
+http2_initial_window_size_out: int = 1_048_576, "proxy.config.http2.initial_window_size_out", between(65_535, 2_147_483_647), Reload, Rule, Honoured;
 /// HTTP/2 streams a client may have open on a connection.
 http2_max_concurrent_streams_in: int = 100, "proxy.config.http2.max_concurrent_streams_in", between(1, 2_147_483_647), Reload, Global, Honoured;
+/// Requests at once on one HTTP/2 connection to an origin, if the origin takes as many.
+http2_max_concurrent_streams_out: int = 100, "proxy.config.http2.max_concurrent_streams_out", between(1, 1_000_000), Reload, Rule, Honoured;
 /// CONTINUATION frames a minute that a connection may send; more close it, -1 is no limit.
 http2_max_continuation_frames_per_minute: int = 120, "proxy.config.http2.max_continuation_frames_per_minute", at_least(-1), Reload, Global, Honoured;
 /// DATA frames a minute that hold nothing and end nothing; more close the connection, -1 is no limit.
@@ -35,5 +39,7 @@ http2_min_avg_window_update: float = 2560.0, "proxy.config.http2.min_avg_window_
 http2_no_activity_timeout_in: int = 120, "proxy.config.http2.no_activity_timeout_in", SECONDS, Reload, Global, Honoured;
 /// HTTP/2 on cleartext connections: 1 for those that begin with its preface (prior knowledge), 0 for none.
 http2_prior_knowledge_in: int = 0, "proxy.config.http2.prior_knowledge_in", FLAG, Reload, Global, Honoured;
+/// HTTP/2 to origins of http, unasked (prior knowledge): 1 where they are known to speak it, 0 for HTTP/1.
+http2_prior_knowledge_out: int = 0, "proxy.config.http2.prior_knowledge_out", FLAG, Reload, Rule, Honoured;
     } };
 }

@@ -63,6 +63,8 @@ ssl_tlsv1_3: int = 1, "proxy.config.ssl.TLSv1_3", FLAG, Restart, Global, Honoure
 ssl_client_ca_cert_filename: optional = NULL, "proxy.config.ssl.client.CA.cert.filename", ANY, Reload, Rule, Honoured;
 /// Directory of that file; NULL is that of records.config.
 ssl_client_ca_cert_path: optional = NULL, "proxy.config.ssl.client.CA.cert.path", ANY, Reload, Global, Honoured;
+/// Protocols that origins of https are offered, the one liked most first; NULL is HTTP/1.1 alone.
+ssl_client_alpn_protocols: optional = NULL, "proxy.config.ssl.client.alpn_protocols", one_of(&["http/1.1", "h2,http/1.1", "http/1.1,h2", "h2"]), Reload, Rule, Honoured;
 /// File of the certificate that origins are shown who ask for one; NULL shows none.
 ssl_client_cert_filename: optional = NULL, "proxy.config.ssl.client.cert.filename", ANY, Reload, Rule, Honoured;
 /// Directory of that file; NULL is that of records.config.

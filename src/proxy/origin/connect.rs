@@ -5,11 +5,12 @@ use super::error::OriginError;
 use super::judged::{Announcer, Judged};
 use super::pool::{Connection, PoolState, ServerKey, Slot};
 use super::request::{AddressGuard, RequestBody};
+use super::shared::SharedConnection;
 use super::stream::OriginStream;
 use crate::http::head::HeadLimits;
 use crate::metrics::Metric;
 use crate::proxy::resolve::Resolver;
-use crate::proxy::tls::{self, TlsFault};
+use crate::proxy::tls::{self, Speech, TlsFault};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +20,7 @@ use tokio::net::TcpStream;
 
 /// The most fields in a response head, twice what a client may send. The
 /// parser takes 64 bytes of memory for each, whether or not it comes.
-const HEAD_FIELDS_MAX: usize = 2048;
+pub(super) const HEAD_FIELDS_MAX: usize = 2048;
 
 /// What a new connection takes.
 pub(super) struct Dial<'a> {
@@ -30,36 +31,58 @@ pub(super) struct Dial<'a> {
     pub(super) guard: Option<&'a AddressGuard>,
 }
 
+/// A new connection.
+pub(super) enum Dialled {
+    /// Of HTTP/1.
+    Own(Box<Connection>),
+    /// Of HTTP/2.
+    Shared(Rc<SharedConnection>),
+}
+
 impl Dial<'_> {
-    /// A connection that speaks HTTP/1, and no more once it is `switching`.
-    pub(super) async fn connect(&self, switching: bool) -> Result<Connection, OriginError> {
+    /// A connection on which that is spoken; HTTP no more once it is
+    /// `switching`.
+    pub(super) async fn connect(
+        &self,
+        speech: Speech,
+        switching: bool,
+    ) -> Result<Dialled, OriginError> {
         let slot = Rc::new(Slot::take(self.pool, self.server, self.options)?);
         let kept = switching.then(|| Rc::clone(&slot));
         let stream = self.stream().await?;
         let peer = stream.peer_addr();
         let peer = peer.map_err(|error| OriginError::Closed(error.to_string()))?;
-        let stream = self.secured(stream).await?;
+        let peer = peer.ip();
+        let stream = self.secured(stream, speech).await?;
+        let unasked = speech == Speech::Two && !self.server.is_secured();
+        if unasked || stream.agreed_on_h2() {
+            let shaken = SharedConnection::shake((stream, peer), slot, self.options, self.pool);
+            return Ok(Dialled::Shared(Box::pin(shaken).await?));
+        }
         let shaken = handshake(stream, slot, self.options.head_bytes_max);
         let (sender, announcer) = Box::pin(shaken).await?;
-        let peer = peer.ip();
-        Ok(Connection {
+        Ok(Dialled::Own(Box::new(Connection {
             sender,
             announcer,
             peer,
             _slot: kept,
-        })
+        })))
     }
 
     /// The connection as its server wants it: in clear, or over TLS.
-    async fn secured(&self, stream: TcpStream) -> Result<OriginStream, OriginError> {
+    async fn secured(
+        &self,
+        stream: TcpStream,
+        speech: Speech,
+    ) -> Result<OriginStream, OriginError> {
         let tls = self.options.tls.as_ref();
-        let Some(tls) = tls.filter(|_| self.server.tls.is_some()) else {
+        let Some(tls) = tls.filter(|_| self.server.is_secured()) else {
             return Ok(OriginStream::Plain(stream));
         };
         self.pool.cells.add(Metric::SslAttemptsOut, 1);
         let host = &self.server.host;
         let after = self.options.connect_timeout;
-        let shaken = Box::pin(tls.connect(stream, host));
+        let shaken = Box::pin(tls.connect(stream, host, speech));
         let shaken = tokio::time::timeout(after, shaken).await;
         let late = |_| TlsFault::Slow(after);
         match shaken.map_err(late).flatten() {

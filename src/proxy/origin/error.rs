@@ -90,6 +90,24 @@ impl OriginError {
         }
     }
 
+    /// What h2 said, in our words.
+    pub(super) fn from_h2(error: &h2::Error) -> Self {
+        let text = error.to_string();
+        match error.is_library() {
+            // What the origin sent was found to be against RFC 9113.
+            true => Self::Malformed(text),
+            false => Self::Closed(text),
+        }
+    }
+
+    /// Why the request's body broke off.
+    pub(super) fn of_body(reason: BrokenBody) -> Self {
+        match reason {
+            BrokenBody::Broken(why) => Self::RequestBody(why),
+            BrokenBody::Stalled(after) => Self::RequestStalled(after),
+        }
+    }
+
     /// The outcome of a transaction that this ends.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {

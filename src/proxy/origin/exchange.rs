@@ -1,20 +1,23 @@
 //! One request on its way through the pool: which connection, sent how often.
 
-use super::connect::Dial;
+use super::connect::{Dial, Dialled};
 use super::error::OriginError;
-use super::pool::{Connection, Lease, ServerKey};
+use super::pool::{Connection, Lease, PoolState, ServerKey};
 use super::request::{Interim, OriginRequest, RequestBody, Upstream};
 use super::response::{Limits, NetworkBody, OriginBody, OriginResponse, Switched};
+use super::shared::{StreamLease, Turn};
 use super::{OriginOptions, OriginPool};
 use crate::base::clock::WallTime;
 use crate::http::framing::{BodyFraming, response_framing};
 use crate::http::upgrade::Offer;
 use crate::metrics::Metric;
+use crate::proxy::tls::Speech;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use std::cell::Cell;
 use std::net::IpAddr;
+use std::rc::Rc;
 use tokio::sync::mpsc;
 
 pub(super) struct Exchange<'a> {
@@ -26,8 +29,16 @@ pub(super) struct Exchange<'a> {
     pub(super) limits: Limits,
 }
 
+/// What a request is sent over.
+pub(super) enum Link {
+    /// A connection of HTTP/1, its own for the time.
+    Own(Box<Connection>),
+    /// A stream of a connection of HTTP/2.
+    Shared(StreamLease),
+}
+
 /// A request that failed on one connection.
-struct Failed {
+pub(super) struct Failed {
     error: OriginError,
     /// The request itself, when it may be sent again.
     again: Option<OriginRequest>,
@@ -41,15 +52,15 @@ impl Exchange<'_> {
         // One kept connection may have been ended by the origin meanwhile; what
         // fails there goes out once more on one of its own, not on each that is
         // kept.
-        if let Some(connection) = self.kept(&request).await {
+        if let Some(link) = self.kept(&request).await {
             self.count(Metric::OriginReuse);
-            match self.attempt(connection, request).await {
+            match self.attempt(link, request).await {
                 Ok(response) => return Ok(response),
                 Err(failed) => request = failed.again.ok_or(failed.error)?,
             }
         }
-        let connection = self.fresh(&request).await?;
-        let answer = self.attempt(connection, request).await;
+        let link = self.fresh(&request).await?;
+        let answer = self.attempt(link, request).await;
         answer.map_err(|failed| failed.error)
     }
 
@@ -57,10 +68,13 @@ impl Exchange<'_> {
         self.pool.state.cells.add(metric, 1);
     }
 
-    /// A kept connection that is ready to send.
-    async fn kept(&self, request: &OriginRequest) -> Option<Connection> {
+    /// A connection to share, or a kept one that is ready to send.
+    async fn kept(&self, request: &OriginRequest) -> Option<Link> {
         if !self.reuse {
             return None;
+        }
+        if let Some(stream) = self.shared(request) {
+            return Some(Link::Shared(stream));
         }
         let guard = request.upstream.guard.as_ref();
         let allowed = |ip: IpAddr| guard.is_none_or(|guard| guard(ip).is_ok());
@@ -68,24 +82,89 @@ impl Exchange<'_> {
             let state = &self.pool.state;
             let mut kept = state.take(&self.server, self.options, allowed)?;
             if kept.sender.ready().await.is_ok() {
-                return Some(kept);
+                return Some(Link::Own(Box::new(kept)));
             }
         }
     }
 
-    async fn fresh(&self, request: &OriginRequest) -> Result<Connection, OriginError> {
+    fn shared(&self, request: &OriginRequest) -> Option<StreamLease> {
+        let guard = request.upstream.guard.as_ref();
+        let allowed = |ip: IpAddr| guard.is_none_or(|guard| guard(ip).is_ok());
+        let state = &self.pool.state;
+        let max = self.options.streams_max;
+        state.shared.lease(&self.server, max, allowed, &state.cells)
+    }
+
+    /// A new connection; where it may come to be shared, those who want one at
+    /// the same time wait for the first.
+    async fn fresh(&self, request: &OriginRequest) -> Result<Link, OriginError> {
+        let speech = self.speech(request);
+        if !self.reuse || speech == Speech::One {
+            return self.dial(request, speech).await;
+        }
+        let gate = self.pool.state.shared.gate(&self.server);
+        loop {
+            match Rc::clone(&gate).turn().await {
+                Turn::Connect(taken) => {
+                    let link = self.dial(request, speech).await;
+                    if let Ok(Link::Shared(_)) = &link {
+                        taken.shared();
+                    }
+                    return link;
+                }
+                Turn::Alone => return self.dial(request, speech).await,
+                Turn::Look => {
+                    if let Some(stream) = self.shared(request) {
+                        self.count(Metric::OriginReuse);
+                        return Ok(Link::Shared(stream));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is spoken on a new connection: a switch to another protocol is one
+    /// of HTTP/1, and so is a connection that is not kept.
+    fn speech(&self, request: &OriginRequest) -> Speech {
+        let switches = request.upgrade.is_some();
+        match (self.server.knows_h2, &self.options.tls) {
+            (true, _) if !switches => Speech::Two,
+            (_, Some(tls)) if !switches && self.reuse && self.server.is_secured() => tls.speech(),
+            _ => Speech::One,
+        }
+    }
+
+    async fn dial(&self, request: &OriginRequest, speech: Speech) -> Result<Link, OriginError> {
         self.count(Metric::OriginMakeNew);
+        let state = &self.pool.state;
         let dial = Dial {
-            pool: &self.pool.state,
+            pool: state,
             resolver: &self.pool.resolver(),
             options: self.options,
             server: &self.server,
             guard: request.upstream.guard.as_ref(),
         };
-        dial.connect(request.upgrade.is_some()).await
+        Ok(
+            match dial.connect(speech, request.upgrade.is_some()).await? {
+                Dialled::Own(connection) => Link::Own(connection),
+                Dialled::Shared(connection) => {
+                    if self.reuse {
+                        state.shared.add(&self.server, &connection);
+                    }
+                    Link::Shared(StreamLease::new(&connection, &state.cells))
+                }
+            },
+        )
     }
 
-    async fn attempt(
+    async fn attempt(&self, link: Link, request: OriginRequest) -> Result<OriginResponse, Failed> {
+        match link {
+            Link::Own(connection) => self.attempt_alone(*connection, request).await,
+            Link::Shared(stream) => Box::pin(self.attempt_stream(stream, request)).await,
+        }
+    }
+
+    async fn attempt_alone(
         &self,
         connection: Connection,
         request: OriginRequest,
@@ -94,11 +173,7 @@ impl Exchange<'_> {
         let mut lease = Lease::new(connection, self.server.clone(), state, self.reuse);
         let again = Again::of(&request);
         let taken = request.body.taken();
-        let asked = Asked {
-            method: request.method.clone(),
-            at: state.clock.wall(),
-            upgrade: request.upgrade.clone(),
-        };
+        let asked = Asked::of(&request, state);
         let message = self.message(request)?;
         lease.connection.announcer.announce(&asked.method);
         let sent = lease.connection.sender.try_send_request(message);
@@ -115,7 +190,7 @@ impl Exchange<'_> {
 
     /// Waits for the head; each part of the request's body that the origin
     /// takes is activity.
-    async fn in_time<F: Future>(
+    pub(super) async fn in_time<F: Future>(
         &self,
         sent: F,
         taken: &Cell<u64>,
@@ -187,7 +262,7 @@ impl Exchange<'_> {
 
     /// A kept connection holds to the limit that it was opened with, which a
     /// reload may have lowered.
-    fn judge_size(&self, bytes: u64) -> Result<(), OriginError> {
+    pub(super) fn judge_size(&self, bytes: u64) -> Result<(), OriginError> {
         let max = u64::try_from(self.options.head_bytes_max).unwrap_or(u64::MAX);
         if bytes > max {
             let why = format!("its head has {bytes} bytes, of at most {max}");
@@ -208,16 +283,28 @@ impl Exchange<'_> {
 }
 
 /// What was asked, and when.
-struct Asked {
-    method: Method,
-    at: WallTime,
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) at: WallTime,
     upgrade: Option<Offer>,
 }
 
 impl Asked {
+    pub(super) fn of(request: &OriginRequest, pool: &PoolState) -> Self {
+        Self {
+            method: request.method.clone(),
+            at: pool.clock.wall(),
+            upgrade: request.upgrade.clone(),
+        }
+    }
+
     /// A response that ends an exchange is a final one, or the 101 that was
     /// asked for (RFC 9110 15.2.2).
-    fn judge_status(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), OriginError> {
+    pub(super) fn judge_status(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<(), OriginError> {
         let offer = self.upgrade.as_ref();
         let is_asked_for = status == StatusCode::SWITCHING_PROTOCOLS
             && offer.is_some_and(|offer| offer.is_taken_by(headers));
@@ -230,13 +317,13 @@ impl Asked {
 }
 
 /// What it takes to send a request a second time.
-struct Again {
+pub(super) struct Again {
     request: Option<(Upstream, Method, HeaderMap)>,
 }
 
 impl Again {
     /// Only a request without a body can be sent again.
-    fn of(request: &OriginRequest) -> Self {
+    pub(super) fn of(request: &OriginRequest) -> Self {
         let parts = || {
             let upstream = request.upstream.clone();
             (upstream, request.method.clone(), request.headers.clone())
@@ -246,7 +333,7 @@ impl Again {
         }
     }
 
-    fn after(self, error: OriginError, unsent: bool) -> Failed {
+    pub(super) fn after(self, error: OriginError, unsent: bool) -> Failed {
         let closed = matches!(error, OriginError::Closed(_));
         let safe = |method: &Method| unsent || (closed && method.is_idempotent());
         let again = self.request.filter(|(_, method, _)| safe(method));
@@ -320,7 +407,7 @@ pub(super) fn response_bytes(
 }
 
 /// Bytes that the field lines take.
-fn field_bytes(headers: &HeaderMap) -> u64 {
+pub(super) fn field_bytes(headers: &HeaderMap) -> u64 {
     let line = |(name, value): (&header::HeaderName, &header::HeaderValue)| {
         name.as_str().len() + value.len() + 4
     };

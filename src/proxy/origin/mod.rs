@@ -1,6 +1,7 @@
-//! Requests to origins: pooled HTTP/1 connections, one pool a thread.
+//! Requests to origins: pooled connections of HTTP/1, and of HTTP/2 that
+//! requests share, one pool a thread.
 //!
-//! hyper carries the messages; what it lets pass and RFC 9112 does not is
+//! hyper carries the messages of HTTP/1, h2 those of HTTP/2; what it lets pass and RFC 9112 does not is
 //! refused beneath it by `judged`, and above it by `http::framing` (see
 //! docs/decisions/0010 and 0017).
 
@@ -12,7 +13,9 @@ mod options;
 mod pool;
 mod request;
 mod response;
+mod shared;
 mod stream;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +27,7 @@ pub use request::{
 };
 pub use response::{NetworkBody, OriginBody, OriginResponse, Switched};
 pub use stream::OriginStream;
+pub use streams::StreamBody;
 
 use super::generator;
 use super::resolve::{NameSources, Resolver};
@@ -151,6 +155,7 @@ impl OriginPool {
                 let options = ruled.unwrap_or_else(|| Arc::clone(&self.options.borrow()));
                 let server = ServerKey {
                     tls: security(scheme, &options)?,
+                    knows_h2: options.prior_knowledge && *scheme == "http",
                     ..ServerKey::plain(host.clone(), *port)
                 };
                 self.send_to(server, request, &options).await
@@ -190,7 +195,8 @@ impl OriginPool {
             reuse,
             limits: limits(options),
         };
-        exchange.run(request).await
+        // Boxed: a transaction is deep enough without what a connection takes.
+        Box::pin(exchange.run(request)).await
     }
 }
 

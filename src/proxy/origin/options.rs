@@ -32,6 +32,15 @@ pub struct OriginOptions {
     pub total_max: usize,
     /// The largest response head, in bytes (`http.response_header_max_size`).
     pub head_bytes_max: usize,
+    /// Requests on one HTTP/2 connection at once
+    /// (`http2.max_concurrent_streams_out`).
+    pub streams_max: usize,
+    /// Bytes of a response in flight, an HTTP/2 stream
+    /// (`http2.initial_window_size_out`).
+    pub stream_window: u32,
+    /// Whether servers of `http` speak HTTP/2 unasked
+    /// (`http2.prior_knowledge_out`).
+    pub prior_knowledge: bool,
     /// TLS with origins; without, those of https are refused.
     pub tls: Option<Arc<OriginTls>>,
 }
@@ -58,6 +67,9 @@ impl OriginOptions {
             per_server_max: number(records.http_per_server_connection_max),
             total_max: number(records.http_server_max_connections),
             head_bytes_max: number(records.http_response_header_max_size),
+            streams_max: number(records.http2_max_concurrent_streams_out),
+            stream_window: u32::try_from(records.http2_initial_window_size_out).unwrap_or(65_535),
+            prior_knowledge: records.http2_prior_knowledge_out != 0,
             tls: None,
         }
     }

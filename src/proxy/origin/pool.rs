@@ -4,6 +4,7 @@ use super::OriginOptions;
 use super::error::OriginError;
 use super::judged::Announcer;
 use super::request::RequestBody;
+use super::shared::SharedConnections;
 use crate::base::clock::{Clock, MonoTime};
 use crate::metrics::{Cells, Held, Metric};
 use hyper::client::conn::http1::SendRequest;
@@ -23,6 +24,8 @@ pub(super) struct ServerKey {
     pub(super) port: u16,
     /// The identity of the settings of TLS; none in clear.
     pub(super) tls: Option<u64>,
+    /// Whether HTTP/2 is spoken there unasked (prior knowledge).
+    pub(super) knows_h2: bool,
 }
 
 impl ServerKey {
@@ -32,7 +35,13 @@ impl ServerKey {
             host,
             port,
             tls: None,
+            knows_h2: false,
         }
+    }
+
+    /// Whether it is spoken to over TLS.
+    pub(super) const fn is_secured(&self) -> bool {
+        self.tls.is_some()
     }
 }
 
@@ -136,6 +145,8 @@ pub(super) struct PoolState {
     pub(super) counts: Arc<ServerCounts>,
     pub(super) cells: Arc<Cells>,
     pub(super) clock: Arc<dyn Clock>,
+    /// The connections of HTTP/2.
+    pub(super) shared: SharedConnections,
     idle: RefCell<HashMap<ServerKey, Vec<Idle>>>,
 }
 
@@ -145,6 +156,7 @@ impl PoolState {
             counts,
             cells,
             clock,
+            shared: SharedConnections::default(),
             idle: RefCell::default(),
         }
     }
@@ -174,6 +186,7 @@ impl PoolState {
             self.keep(list, |one| now.since(one.since) < options.idle_timeout);
         }
         idle.retain(|_, list| !list.is_empty());
+        self.shared.sweep(now, options.idle_timeout);
     }
 
     fn keep(&self, list: &mut Vec<Idle>, fits: impl Fn(&Idle) -> bool) {

@@ -4,6 +4,7 @@ use super::error::OriginError;
 use super::judged::Judged;
 use super::pool::Lease;
 use super::stream::OriginStream;
+use super::streams::StreamBody;
 use crate::base::clock::WallTime;
 use crate::http::framing::BodyFraming;
 use crate::metrics::{Cells, Metric};
@@ -42,6 +43,8 @@ pub struct OriginResponse {
 pub enum OriginBody {
     /// From a connection, which goes back to the pool at the body's end.
     Network(Box<NetworkBody>),
+    /// From a stream of a connection that others share.
+    Stream(Box<StreamBody>),
     /// From the built-in generator.
     Generated(Generated),
     /// None: the connection has been switched to another protocol by a 101.
@@ -60,6 +63,7 @@ impl OriginBody {
     pub async fn next(&mut self) -> Result<Option<Bytes>, OriginError> {
         match self {
             Self::Network(body) => body.next().await,
+            Self::Stream(body) => body.next().await,
             Self::Generated(body) => Ok(body.next().await),
             Self::Whole(bytes) => {
                 let all = std::mem::take(bytes);
@@ -74,6 +78,7 @@ impl OriginBody {
     pub fn trailers(&mut self) -> Option<HeaderMap> {
         match self {
             Self::Network(body) => body.trailers.take(),
+            Self::Stream(body) => body.trailers(),
             Self::Generated(_) | Self::Switched(_) | Self::Whole(_) | Self::Empty => None,
         }
     }

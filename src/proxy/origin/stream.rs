@@ -16,6 +16,16 @@ pub enum OriginStream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl OriginStream {
+    /// Whether both ends have chosen HTTP/2 (ALPN).
+    pub(super) fn agreed_on_h2(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+}
+
 /// Calls the method of what is within.
 macro_rules! within {
     ($stream:expr, $inner:ident => $call:expr) => {

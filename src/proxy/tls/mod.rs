@@ -20,7 +20,7 @@ pub use outbound::{OriginTls, TlsError, TlsFault};
 pub use server::{CertificateState, Summary, TlsServer};
 
 pub(super) use handshake::accept;
-pub(super) use outbound::count_origin;
+pub(super) use outbound::{Speech, count_origin};
 
 #[cfg(test)]
 mod tests;

@@ -114,9 +114,49 @@ impl Policy {
     }
 }
 
+/// Which versions of HTTP are spoken on a new connection to an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proxy) enum Speech {
+    /// HTTP/1.1.
+    One,
+    /// What the origin chooses, by ALPN.
+    Either {
+        /// Whether HTTP/2 is liked more.
+        two_first: bool,
+    },
+    /// HTTP/2.
+    Two,
+}
+
+impl Speech {
+    /// As `ssl.client.alpn_protocols` has it.
+    fn named(protocols: Option<&str>) -> Self {
+        match protocols {
+            Some("h2,http/1.1") => Self::Either { two_first: true },
+            Some("http/1.1,h2") => Self::Either { two_first: false },
+            Some("h2") => Self::Two,
+            _ => Self::One,
+        }
+    }
+
+    fn protocols(self) -> Vec<Vec<u8>> {
+        let names: &[&[u8]] = match self {
+            Self::One => &[b"http/1.1"],
+            Self::Either { two_first: true } => &[b"h2", b"http/1.1"],
+            Self::Either { two_first: false } => &[b"http/1.1", b"h2"],
+            Self::Two => &[b"h2"],
+        };
+        names.iter().map(|name| name.to_vec()).collect()
+    }
+}
+
 /// The settings of TLS with origins.
 pub struct OriginTls {
+    /// HTTP/1.1 alone is offered.
     config: Arc<ClientConfig>,
+    /// What the record says is offered.
+    offering: Arc<ClientConfig>,
+    speech: Speech,
     identity: u64,
     authorities: usize,
 }
@@ -149,7 +189,8 @@ impl OriginTls {
         let policy = Policy::named(&records.ssl_client_verify_server_policy);
         let authorities = authorities(records, dir)?;
         let own = own_certificate(records, dir)?;
-        let identity = identity(policy, &authorities, own.as_ref());
+        let alpn = records.ssl_client_alpn_protocols.as_deref();
+        let identity = identity((policy, alpn), &authorities, own.as_ref());
         let verifier = Verifier::new(policy, &authorities)?;
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
@@ -160,9 +201,14 @@ impl OriginTls {
                 .with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(own.key))),
             None => builder.with_no_client_auth(),
         };
+        let speech = Speech::named(records.ssl_client_alpn_protocols.as_deref());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let mut offering = config.clone();
+        offering.alpn_protocols = speech.protocols();
         Ok(Self {
             config: Arc::new(config),
+            offering: Arc::new(offering),
+            speech,
             identity,
             authorities: authorities.len(),
         })
@@ -178,6 +224,7 @@ impl OriginTls {
                 records.ssl_client_cert_filename.clone(),
                 records.ssl_client_cert_path.clone(),
                 records.ssl_client_private_key_filename.clone(),
+                records.ssl_client_alpn_protocols.clone(),
                 records.ssl_client_private_key_path.clone(),
                 Some(Arc::clone(&records.ssl_client_verify_server_policy)),
             ]
@@ -196,17 +243,27 @@ impl OriginTls {
         self.authorities > 0
     }
 
+    /// What origins are offered (`ssl.client.alpn_protocols`).
+    pub(in crate::proxy) const fn speech(&self) -> Speech {
+        self.speech
+    }
+
     /// Shakes hands with the origin of that name or address, in URL form, which
-    /// is asked for (SNI) and must be its certificate's.
+    /// is asked for (SNI) and must be its certificate's; offers HTTP/1.1 alone,
+    /// or what the record says.
     pub(in crate::proxy) async fn connect(
         &self,
         stream: TcpStream,
         host: &str,
+        speech: Speech,
     ) -> Result<TlsStream<TcpStream>, TlsFault> {
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
         let name = ServerName::try_from(bare.unwrap_or(host).to_owned());
         let name = name.map_err(|error| TlsFault::Name(error.to_string()))?;
-        let connector = TlsConnector::from(Arc::clone(&self.config));
+        let connector = TlsConnector::from(Arc::clone(match speech {
+            Speech::One => &self.config,
+            Speech::Either { .. } | Speech::Two => &self.offering,
+        }));
         connector.connect(name, stream).await.map_err(TlsFault::of)
     }
 }
@@ -249,9 +306,13 @@ fn own_certificate(records: &Records, dir: &Path) -> Result<Option<Certificate>,
     Certificate::parse(&Contents::read(&files, &directories)?).map(Some)
 }
 
-fn identity(policy: Policy, authorities: &[CertificateDer<'_>], own: Option<&Certificate>) -> u64 {
+fn identity(
+    said: (Policy, Option<&str>),
+    authorities: &[CertificateDer<'_>],
+    own: Option<&Certificate>,
+) -> u64 {
     let mut hash = Xxh3::new();
-    hash.update(format!("{policy:?}").as_bytes());
+    hash.update(format!("{said:?}").as_bytes());
     for authority in authorities {
         hash.update(authority);
     }
