@@ -152,6 +152,27 @@ impl Asked {
             method: self.method.as_ref().map_or("-", Method::as_str),
             url: self.url.as_deref().unwrap_or("-"),
         });
+        if let Some(reason) = ended.detail.as_deref() {
+            self.tell(ended, reason, took);
+        }
+    }
+
+    /// Says in the error log why a client did not get what it asked for, or not
+    /// to its end: the transaction's log line has no room for it.
+    fn tell(&self, ended: &Ended, reason: &str, took: Duration) {
+        tracing::debug!(
+            client = %self.client,
+            method = self.method.as_ref().map_or("-", Method::as_str),
+            url = self.url.as_deref().unwrap_or("-"),
+            outcome = ended.outcome.label(),
+            status = ended.status,
+            is_cut = ended.finish == Finish::Cut,
+            head_bytes = ended.head_bytes,
+            body_bytes = ended.body_bytes,
+            ?took,
+            reason,
+            "not served whole"
+        );
     }
 }
 
@@ -250,6 +271,7 @@ impl Transaction<'_> {
         Ended {
             outcome: ended.outcome,
             route: ended.route,
+            detail: ended.detail,
             ..told
         }
     }

@@ -237,6 +237,40 @@ fn a_server_whose_log_nobody_reads_any_more_serves_and_stops() {
 }
 
 #[test]
+fn why_a_client_was_not_served_is_told_to_who_asks_for_it() {
+    // Nobody listens there.
+    let config = demo("", "");
+    config.write(
+        "remap.config",
+        "map http://a.example/ http://127.0.0.1:1/\n",
+    );
+    let server = config.start_telling("info,strata::proxy=debug");
+    let answer = get(&server, "/gone");
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    server.signal("-TERM");
+    let (_, log) = server.ended();
+    let told: Vec<&str> = log
+        .lines()
+        .filter(|l| l.contains("not served whole"))
+        .collect();
+    assert_eq!(told.len(), 1, "{log}");
+    for part in [
+        "DEBUG",
+        "client=127.0.0.1",
+        "method=\"GET\"",
+        "/gone\"",
+        "outcome=\"origin_connect\"",
+        "status=502",
+        "is_cut=false",
+        "body_bytes=",
+        "took=",
+        "reason=\"",
+    ] {
+        assert!(told[0].contains(part), "{part}: {told:?}");
+    }
+}
+
+#[test]
 fn a_hangup_or_usr1_ends_nothing() {
     let config = demo("", "");
     let server = config.start();

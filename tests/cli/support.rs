@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// How long a server may take to be ready, or to stop.
@@ -105,10 +105,20 @@ impl Config {
         self.start_with(&[])
     }
 
+    /// As `start`; its log tells what `filter` lets through.
+    pub(crate) fn start_telling(&self, filter: &str) -> Server {
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
+        Self::begin(command.env("STRATA_LOG", filter))
+    }
+
     /// As `start`, with these arguments.
     pub(crate) fn start_with(&self, args: &[&str]) -> Server {
         let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
-        let mut process = Process::start(command.args(args).stderr(Stdio::piped()));
+        Self::begin(command.args(args))
+    }
+
+    fn begin(command: &mut Command) -> Server {
+        let mut process = Process::start(command.stderr(Stdio::piped()));
         let mut log = BufReader::new(process.child.stderr.take().unwrap());
         let mut started = String::new();
         let listening = line_with(&mut log, &[" listening "], &mut started);
