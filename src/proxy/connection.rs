@@ -4,7 +4,7 @@ use super::client::RequestError;
 use super::context::WorkerContext;
 use super::h1::{ClientConn, ConnOptions};
 use super::h2::{self, Arrived, PREFACE};
-use super::introduced::{self, IntroductionError};
+use super::introduced::{self, Introduced, IntroductionError};
 use super::life::Stage;
 use super::listener::Dialect;
 use super::metered::Metered;
@@ -72,7 +72,9 @@ async fn introduction(
         () = life.reaches(Stage::Stopped) => return None,
     };
     match read {
-        Ok(client) => Some(client.map_or(*peer, |client| Peer::new(client, peer.local))),
+        Ok(Introduced::Client(client)) => Some(Peer::new(client, peer.local)),
+        Ok(Introduced::Unknown) => Some(peer.unknown()),
+        Ok(Introduced::Balancer) => Some(*peer),
         Err(error) => {
             context.cells.add(Metric::NetIntroductionsRefused, 1);
             tracing::debug!(%error, client = %peer.client, "not introduced");
@@ -168,6 +170,7 @@ async fn serve_tls(
         shaken = tls::accept(server, stream, (&peer, &context.cells)) => shaken,
         () = life.reaches(Stage::Stopped) => return,
     };
+    let peer = peer.secured();
     let stream = match shaken {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!(%error, client = %peer.client, "no TLS"),

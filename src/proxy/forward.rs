@@ -1,6 +1,7 @@
 //! Requests whose client chooses the origin: who may, and where to.
 
 use super::origin::AddressGuard;
+use super::peer::Peer;
 use super::snapshot::Snapshot;
 use crate::http::forwarding::X_FORWARDED_FOR;
 use crate::http::target::RequestUrl;
@@ -11,12 +12,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Whether the request says that another proxy passed it on, so that the
-/// address it comes from is not the client's.
+/// Whether the address that a request comes from is not the client's: the
+/// request says that another proxy passed it on, or its connection that a
+/// balancer made it for somebody.
 #[must_use]
-pub(super) fn is_relayed(headers: &HeaderMap) -> bool {
+pub(super) fn is_relayed(peer: &Peer, headers: &HeaderMap) -> bool {
     let marks = [VIA, FORWARDED, X_FORWARDED_FOR];
-    marks.iter().any(|name| headers.contains_key(name))
+    !peer.is_known || marks.iter().any(|name| headers.contains_key(name))
 }
 
 /// Judges the address that a forwarded request would connect to.

@@ -57,14 +57,31 @@ pub enum IntroductionError {
     Io(#[from] io::Error),
 }
 
-/// Reads the introduction and nothing behind it: the client, or none where the
-/// balancer speaks for itself. Not cancel-safe.
+/// Whom an introduction is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Introduced {
+    /// A client at this address.
+    Client(SocketAddr),
+    /// A client whose address is not told, as it has none of the kinds that are
+    /// known, or as the balancer does not know.
+    Unknown,
+    /// The balancer itself, which asks how we are.
+    Balancer,
+}
+
+impl<A: Into<IpAddr>> From<(A, u16)> for Introduced {
+    fn from(at: (A, u16)) -> Self {
+        Self::Client(at.into())
+    }
+}
+
+/// Reads the introduction and nothing behind it. Not cancel-safe.
 ///
 /// # Errors
 /// [`IntroductionError`]; the protocol forbids to guess what else it may be.
 pub(super) async fn read<S: AsyncRead + Unpin>(
     stream: &mut S,
-) -> Result<Option<SocketAddr>, IntroductionError> {
+) -> Result<Introduced, IntroductionError> {
     let mut bytes = vec![0; SIGNATURE.len()];
     stream.read_exact(&mut bytes).await?;
     if bytes == SIGNATURE {
@@ -80,7 +97,7 @@ pub(super) async fn read<S: AsyncRead + Unpin>(
 async fn read_binary<S: AsyncRead + Unpin>(
     stream: &mut S,
     mut bytes: Vec<u8>,
-) -> Result<Option<SocketAddr>, IntroductionError> {
+) -> Result<Introduced, IntroductionError> {
     let mut fixed = [0; FIXED - SIGNATURE.len()];
     stream.read_exact(&mut fixed).await?;
     let [_, _, high, low] = fixed;
@@ -96,13 +113,12 @@ async fn read_binary<S: AsyncRead + Unpin>(
     let header = v2::Header::try_from(bytes.as_slice());
     let header = header.map_err(|error| IntroductionError::Malformed(error.to_string()))?;
     Ok(match (header.command, header.addresses) {
-        (v2::Command::Proxy, v2::Addresses::IPv4(at)) => {
-            Some((at.source_address, at.source_port).into())
+        (v2::Command::Local, _) => Introduced::Balancer,
+        (v2::Command::Proxy, v2::Addresses::IPv4(at)) => (at.source_address, at.source_port).into(),
+        (v2::Command::Proxy, v2::Addresses::IPv6(at)) => (at.source_address, at.source_port).into(),
+        (v2::Command::Proxy, v2::Addresses::Unix(_) | v2::Addresses::Unspecified) => {
+            Introduced::Unknown
         }
-        (v2::Command::Proxy, v2::Addresses::IPv6(at)) => {
-            Some((at.source_address, at.source_port).into())
-        }
-        (v2::Command::Local, _) | (_, v2::Addresses::Unix(_) | v2::Addresses::Unspecified) => None,
     })
 }
 
@@ -110,7 +126,7 @@ async fn read_binary<S: AsyncRead + Unpin>(
 async fn read_line<S: AsyncRead + Unpin>(
     stream: &mut S,
     mut bytes: Vec<u8>,
-) -> Result<Option<SocketAddr>, IntroductionError> {
+) -> Result<Introduced, IntroductionError> {
     while !bytes.ends_with(b"\n") {
         if bytes.len() == LINE_MAX {
             let what = "its line has no end".to_owned();
@@ -121,9 +137,9 @@ async fn read_line<S: AsyncRead + Unpin>(
     let header = v1::Header::try_from(bytes.as_slice());
     let header = header.map_err(|error| IntroductionError::Malformed(error.to_string()))?;
     Ok(match header.addresses {
-        v1::Addresses::Tcp4(at) => Some((at.source_address, at.source_port).into()),
-        v1::Addresses::Tcp6(at) => Some((at.source_address, at.source_port).into()),
-        v1::Addresses::Unknown => None,
+        v1::Addresses::Tcp4(at) => (at.source_address, at.source_port).into(),
+        v1::Addresses::Tcp6(at) => (at.source_address, at.source_port).into(),
+        v1::Addresses::Unknown => Introduced::Unknown,
     })
 }
 
@@ -131,10 +147,14 @@ async fn read_line<S: AsyncRead + Unpin>(
 mod tests {
     use super::*;
 
-    async fn told(bytes: &[u8]) -> Result<(Option<String>, Vec<u8>), String> {
+    async fn told(bytes: &[u8]) -> Result<(Introduced, Vec<u8>), String> {
         let mut stream = bytes;
         let client = read(&mut stream).await.map_err(|error| error.to_string())?;
-        Ok((client.map(|at| at.to_string()), stream.to_vec()))
+        Ok((client, stream.to_vec()))
+    }
+
+    fn client(at: &str) -> Introduced {
+        Introduced::Client(at.parse().unwrap())
     }
 
     fn binary(command: u8, family: u8, more: &[u8]) -> Vec<u8> {
@@ -152,26 +172,29 @@ mod tests {
         let v4 = [10, 0, 0, 1, 10, 0, 0, 2, 0x12, 0x34, 0, 80];
         let mut v6 = [0; 36];
         (v6[15], v6[33]) = (1, 7);
-        for (bytes, client) in [
+        let unix = [b'a'; 216];
+        for (bytes, whom) in [
             (
                 b"PROXY TCP4 10.0.0.1 10.0.0.2 4660 80\r\n".to_vec(),
-                Some("10.0.0.1:4660"),
+                client("10.0.0.1:4660"),
             ),
-            (b"PROXY TCP6 ::1 ::2 7 80\r\n".to_vec(), Some("[::1]:7")),
-            (b"PROXY UNKNOWN\r\n".to_vec(), None),
-            (b"PROXY UNKNOWN whatever\r\n".to_vec(), None),
-            (binary(1, 0x11, &v4), Some("10.0.0.1:4660")),
+            (b"PROXY TCP6 ::1 ::2 7 80\r\n".to_vec(), client("[::1]:7")),
+            (b"PROXY UNKNOWN\r\n".to_vec(), Introduced::Unknown),
+            (b"PROXY UNKNOWN whatever\r\n".to_vec(), Introduced::Unknown),
+            (binary(1, 0x11, &v4), client("10.0.0.1:4660")),
             (
                 binary(1, 0x11, &[&v4[..], &[4, 0, 1, 9]].concat()),
-                Some("10.0.0.1:4660"),
+                client("10.0.0.1:4660"),
             ),
-            (binary(1, 0x21, &v6), Some("[::1]:7")),
-            (binary(0, 0x11, &v4), None),
-            (binary(0, 0x00, b""), None),
+            (binary(1, 0x21, &v6), client("[::1]:7")),
+            (binary(1, 0x31, &unix), Introduced::Unknown),
+            (binary(1, 0x00, b""), Introduced::Unknown),
+            (binary(0, 0x11, &v4), Introduced::Balancer),
+            (binary(0, 0x00, b""), Introduced::Balancer),
         ] {
             let all = [&bytes[..], b"GET /"].concat();
             let (found, behind) = told(&all).await.unwrap();
-            assert_eq!(found.as_deref(), client, "{bytes:?}");
+            assert_eq!(found, whom, "{bytes:?}");
             assert_eq!(behind, b"GET /", "{bytes:?}");
         }
     }

@@ -1,23 +1,49 @@
 //! The two ends of a client connection.
 
+use crate::base::scheme::Scheme;
 use std::net::{IpAddr, SocketAddr};
 
-/// Who is at each end.
+/// Who is at each end, and what is between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The client's address.
     pub client: SocketAddr,
     /// Ours, which the client connected to.
     pub local: SocketAddr,
+    /// Whether the client is at `client`. Not so where a balancer does not say
+    /// whom it connects for: then that is the balancer's address.
+    pub is_known: bool,
+    /// `https` where the connection is secured, else `http`.
+    pub scheme: Scheme,
 }
 
 impl Peer {
-    /// Both ends, IPv4-mapped addresses as IPv4.
+    /// Both ends of a connection in clear, IPv4-mapped addresses as IPv4.
     #[must_use]
     pub fn new(client: SocketAddr, local: SocketAddr) -> Self {
         Self {
             client: canonical(client),
             local: canonical(local),
+            is_known: true,
+            scheme: Scheme::Http,
+        }
+    }
+
+    /// The same, of a client who may be anywhere.
+    #[must_use]
+    pub fn unknown(self) -> Self {
+        Self {
+            is_known: false,
+            ..self
+        }
+    }
+
+    /// The same over TLS.
+    #[must_use]
+    pub fn secured(self) -> Self {
+        Self {
+            scheme: Scheme::Https,
+            ..self
         }
     }
 

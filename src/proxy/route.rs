@@ -86,6 +86,9 @@ struct Router<'a> {
 }
 
 impl Router<'_> {
+    /// Finds the rule. One for the other kind of connection is none for this
+    /// client, whatever the target says (RFC 9110 7.4); what no rule is for may
+    /// be forwarded, and is another server's to secure.
     fn find(&self, url: RequestUrl, head: RequestHead, mapped: bool) -> Step {
         let snapshot = self.snapshot;
         let found = match mapped {
@@ -93,6 +96,10 @@ impl Router<'_> {
             true => snapshot.remap.find(&url),
             false => Found::None,
         };
+        let is_elsewhere = url.scheme_kind().connection() != self.arrival.peer.scheme;
+        if is_elsewhere && !matches!(found, Found::None) {
+            return Step::Answer(Answer::Misdirected);
+        }
         match found {
             Found::Map {
                 rule,
@@ -312,9 +319,10 @@ impl Router<'_> {
     }
 
     fn client<'h>(&self, head: &'h RequestHead, mode: Mode) -> Client<'h> {
-        let relayed = forward::is_relayed(&head.headers);
-        Client::new(self.arrival.peer.ip(), head.method.as_str())
-            .relayed(relayed, mode == Mode::Forward)
+        let peer = self.arrival.peer;
+        let relayed = forward::is_relayed(peer, &head.headers);
+        let much = mode == Mode::Forward || !peer.is_known;
+        Client::new(peer.ip(), head.method.as_str()).relayed(relayed, much)
     }
 }
 

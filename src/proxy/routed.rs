@@ -119,7 +119,7 @@ impl Routed {
     /// Cache-Status. Its loopback address proves nothing behind a balancer.
     #[must_use]
     pub(super) fn tells_cache_status(&self) -> bool {
-        let is_relayed = forward::is_relayed(&self.head.headers);
+        let is_relayed = forward::is_relayed(&self.peer, &self.head.headers);
         let client = Client::new(self.peer.ip(), self.head.method.as_str());
         let client = client.relayed(is_relayed, true);
         self.snapshot.cache_status.allows(&client)

@@ -63,3 +63,52 @@ fn who_is_not_introduced_by_somebody_believed_is_not_served() {
     }
     assert_eq!(origin.requests().len(), 0);
 }
+
+/// A balancer that can't tell whom it speaks for (a socket of Unix, say) is on
+/// this machine, and its client need not be.
+#[test]
+fn a_client_without_an_address_is_nobody_of_this_machine() {
+    let origin = origin();
+    let records = format!(
+        "{BELIEVED}CONFIG proxy.config.url_remap.remap_required INT 0\n\
+         CONFIG proxy.config.http.push_method_enabled INT 1\n"
+    );
+    let remap = format!("map http://a.example/ http://{}/\n", origin.address);
+    let proxy = Proxy::with(&records, &remap);
+    let unspecified = b"\r\n\r\n\0\r\nQUIT\n\x21\x00\0\0".to_vec();
+    let unix = [
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x31\0\xd8".to_vec(),
+        vec![b'a'; 216],
+    ]
+    .concat();
+    let ask = |balancer: &mut Client, method: &str, target: &str| {
+        let body = "Content-Length: 0\r\n\r\n";
+        let ask = format!("{method} {target} HTTP/1.1\r\nHost: a.example\r\n{body}");
+        balancer.ask(ask)
+    };
+    for (introduction, is_here) in [
+        (b"PROXY UNKNOWN\r\n".to_vec(), false),
+        (b"PROXY UNKNOWN ::1 ::1 1 2\r\n".to_vec(), false),
+        (unspecified, false),
+        (unix, false),
+        (LOCAL.to_vec(), true),
+    ] {
+        let refused = if is_here { 404 } else { 403 };
+        for (method, target, status) in [
+            ("GET", "/", 200),
+            ("PURGE", "/nothing", refused),
+            ("GET", "http://192.0.2.1:1/", 403),
+        ] {
+            if is_here && target.starts_with("http:") {
+                // To ask of that address would be to wait for it.
+                continue;
+            }
+            let mut balancer = Client::connect(proxy.address);
+            balancer.send(&introduction);
+            let answer = ask(&mut balancer, method, target);
+            assert_eq!(answer.status, status, "{method} {target} {introduction:?}");
+            let told = !answer.fields("cache-status").is_empty();
+            assert_eq!(told, is_here && method == "GET", "{introduction:?}");
+        }
+    }
+}

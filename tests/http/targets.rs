@@ -148,3 +148,41 @@ fn a_target_that_a_rule_makes_too_long_is_414() {
     assert_eq!(answer.status, 414);
     assert_eq!(client.ask("GET /a HTTP/1.1\r\nHost: h\r\n\r\n").status, 200);
 }
+
+/// `https` is for connections that are secured: its rules may ask for a client
+/// certificate, and its objects are not for everybody on the way (RFC 9110 7.4).
+#[test]
+fn a_rule_for_https_is_not_reached_in_clear() {
+    let origin = naming();
+    let rules = format!(
+        "map https://a.cn/ http://{0}/\nmap http://b.cn/ http://{0}/\n\
+         redirect https://c.cn/ https://d.cn/\nmap wss://a.cn/ ws://{0}/\n",
+        origin.address
+    );
+    let proxy = Proxy::start(&rules);
+    let socket = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    for (target, fields, status) in [
+        ("https://a.cn/secret", "", 421),
+        ("HTTPS://a.cn:443/secret", "", 421),
+        ("https://c.cn/", "", 421),
+        ("https://a.cn/chat", socket, 421),
+        ("https://nobody.cn/", "", 404),
+        ("http://b.cn/", "", 200),
+    ] {
+        let mut client = Client::connect(proxy.address);
+        let ask = format!("GET {target} HTTP/1.1\r\nHost: a.cn\r\n{fields}\r\n");
+        assert_eq!(client.ask(ask).status, status, "{target}");
+    }
+    assert_eq!(origin.requests().len(), 1);
+}
+
+/// A client that lets the proxy speak TLS for it asks of another server.
+#[test]
+fn https_is_forwarded_for_a_client_in_clear_who_may() {
+    let records = "CONFIG proxy.config.url_remap.remap_required INT 0\n";
+    let proxy = Proxy::with(records, "map https://a.cn/ http://127.0.0.1:1/\n");
+    let mut client = Client::connect(proxy.address);
+    let ask = "GET https://127.0.0.1:1/ HTTP/1.1\r\nHost: h\r\n\r\n";
+    // Loopback is no place to forward to: the rule on forwarding has spoken.
+    assert_eq!(client.ask(ask).status, 403);
+}

@@ -330,6 +330,31 @@ fn a_body_that_breaks_off_does_not_look_whole() {
     }
 }
 
+/// The scheme of a request is its connection's, whatever its target says.
+#[test]
+fn a_rule_for_http_is_not_reached_over_tls() {
+    let site = Site::new();
+    site.issue("a.pem", &["a.example"]);
+    let origin = Origin::answering(|request| ok(request.target()));
+    let remap = format!(
+        "map https://a.example/ http://{0}/s/\nmap http://a.example/ http://{0}/c/\n",
+        origin.address
+    );
+    let proxy = site.proxy("", &remap, "dest_ip=* ssl_cert_name=a.pem\n");
+    for (target, status) in [
+        ("http://a.example/", "421"),
+        ("https://a.example/", "200"),
+        ("/", "200"),
+    ] {
+        let mut client = connect(&site.client(), proxy.address, "a.example");
+        let ask = format!("GET {target} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
+        let (answer, _) = exchange(&mut client, ask.as_bytes());
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{target}");
+    }
+    let seen = origin.requests();
+    assert!(seen.iter().all(|request| request.target() == "/s/"));
+}
+
 #[test]
 fn a_client_that_says_nothing_is_not_waited_for() {
     let site = Site::new();
