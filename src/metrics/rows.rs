@@ -432,6 +432,8 @@ metrics! {
     Http2SessionsEos = "proxy.process.http2.session_die_eos", Counter;
     /// HTTP/2 connections that ended by an error or for abuse.
     Http2SessionsError = "proxy.process.http2.session_die_error", Counter;
+    /// HTTP/2 connections closed because too many of their streams had to be reset for an error of the client's.
+    Http2SessionsHighErrorRate = "proxy.process.http2.session_die_high_error_rate", Counter;
     /// HTTP/2 connections that ended because nothing passed for too long.
     Http2SessionsInactive = "proxy.process.http2.session_die_inactive", Counter;
     /// HTTP/2 streams that were reset because of an error: RST_STREAM frames sent, but for those that only say that no more is wanted.

@@ -68,8 +68,9 @@ async fn introduction(
     };
     let read = tokio::time::timeout(snapshot.conn.first_byte, read);
     let read = tokio::select! {
+        biased;
         read = read => read.ok()?,
-        () = life.reaches(Stage::Stopped) => return None,
+        () = life.reaches(Stage::Draining) => return None,
     };
     match read {
         Ok(Introduced::Client(client)) => Some(Peer::new(client, peer.local)),
@@ -96,7 +97,12 @@ async fn serve_plain(
         return serve_h1(&context, (stream, BytesMut::new()), (peer, conn)).await;
     }
     let mut io = Metered::new(stream, &context.cells);
-    let begun = first_bytes(&mut io, options.first_byte).await;
+    let mut life = context.shared.life.clone();
+    let begun = tokio::select! {
+        biased;
+        begun = first_bytes(&mut io, options.first_byte) => begun,
+        () = life.reaches(Stage::Draining) => return,
+    };
     if !begun.starts_with(PREFACE) {
         return serve_h1(&context, (io.into_inner(), begun), (peer, conn)).await;
     }
@@ -167,8 +173,9 @@ async fn serve_tls(
     let stream = Metered::new(stream, &context.cells);
     let mut life = context.shared.life.clone();
     let shaken = tokio::select! {
+        biased;
         shaken = tls::accept(server, stream, (&peer, &context.cells)) => shaken,
-        () = life.reaches(Stage::Stopped) => return,
+        () = life.reaches(Stage::Draining) => return,
     };
     let peer = peer.secured();
     let stream = match shaken {

@@ -46,6 +46,7 @@ pub fn h2_options(records: &Records) -> H2Options {
         table: word(records.http2_header_table_size),
         header_list: word(records.http2_max_header_list_size),
         first_byte: limit(records.http2_accept_no_activity_timeout),
+        head: limit(records.http2_incomplete_header_timeout_in),
         idle: limit(records.http2_no_activity_timeout_in),
         frames: FrameLimits {
             settings_frames: rate(records.http2_max_settings_frames_per_minute),
@@ -53,6 +54,7 @@ pub fn h2_options(records: &Records) -> H2Options {
             ping: rate(records.http2_max_ping_frames_per_minute),
             priority: rate(records.http2_max_priority_frames_per_minute),
             rst_stream: rate(records.http2_max_rst_stream_frames_per_minute),
+            provoked: rate(records.http2_max_rst_stream_frames_per_minute),
             continuation: rate(records.http2_max_continuation_frames_per_minute),
             empty: rate(records.http2_max_empty_frames_per_minute),
             window_update: records.http2_min_avg_window_update,

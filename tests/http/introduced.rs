@@ -1,7 +1,7 @@
 //! Clients that a balancer introduces by the PROXY protocol.
 
 use crate::pki::{Authority, connect};
-use crate::support::{Client, Origin, Proxy, ok};
+use crate::support::{Client, Origin, Proxy, ok, until};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use strata::metrics::Metric;
@@ -111,4 +111,17 @@ fn a_client_without_an_address_is_nobody_of_this_machine() {
             assert_eq!(told, is_here && method == "GET", "{introduction:?}");
         }
     }
+}
+
+#[test]
+fn a_connection_that_is_never_introduced_does_not_hold_up_a_drain() {
+    let proxy = Proxy::with(BELIEVED, "");
+    let mut silent = Client::connect(proxy.address);
+    silent.send(&V1[..10]);
+    until("its bytes", || {
+        proxy.counter(Metric::TotalClientConnections) == 1
+    });
+    proxy.drain();
+    assert!(silent.is_closed());
+    proxy.ended();
 }

@@ -368,6 +368,20 @@ fn a_client_that_says_nothing_is_not_waited_for() {
 }
 
 #[test]
+fn a_handshake_that_does_not_come_does_not_hold_up_a_drain() {
+    let site = Site::new();
+    let origin = Origin::answering(|_| ok("x"));
+    let proxy = site.simple("", &origin);
+    let mut silent = Client::connect(proxy.address);
+    until("the connection", || {
+        proxy.counter(Metric::SslAttemptsIn) == 1
+    });
+    proxy.drain();
+    assert!(silent.is_closed());
+    proxy.ended();
+}
+
+#[test]
 fn handshakes_that_fail_are_counted_by_their_reason() {
     let site = Site::new();
     let origin = Origin::answering(|_| ok("x"));

@@ -32,6 +32,10 @@ use tokio::time::timeout;
 /// are hits, and end as soon as they do.
 const BURST: usize = 32;
 
+/// Wait for a client without streams to let go once it is asked to: it answers
+/// a PING, unless it is asleep.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Wait for a client to take our last word.
 const FAREWELL: Duration = Duration::from_secs(3);
 
@@ -60,8 +64,10 @@ enum End {
     Closed,
     /// It broke the protocol, or its socket failed.
     Failed,
-    /// Nothing passed for too long.
+    /// Nothing was asked for too long, or a head did not come to its end.
     Idle,
+    /// It did not let go when the server drained.
+    Drained,
     /// It did too much of something.
     Abuse,
 }
@@ -77,9 +83,9 @@ where
     let options = arrived.options;
     let watch = Rc::new(Watch::new(options.frames, cells, PREFACE.len()));
     let io = Guarded::new(arrived.io, arrived.begun, &watch);
-    let handshake = options.builder().handshake(io);
-    let Ok(Ok(mut connection)) = timeout(options.first_byte, handshake).await else {
-        return;
+    let mut connection = match prefaced(&context, io, &options).await {
+        Ok(connection) => connection,
+        Err(end) => return cells.add(end.metric(), 1),
     };
     let mut streams = Streams {
         rules: Rc::new(Rules {
@@ -88,14 +94,58 @@ where
         }),
         peer: arrived.peer,
         context: Rc::clone(&context),
+        watch,
         tasks: JoinSet::new(),
+        opened: 0,
+        drains: false,
         active: None,
     };
-    let end = streams.accept(&mut connection, &watch, options.idle).await;
+    let end = streams.accept(&mut connection, &options).await;
     farewell(&context, &mut connection, end).await;
     // What still runs is told by its stream that the client is gone.
     drop(connection);
     streams.settle().await;
+}
+
+impl End {
+    /// The counter of connections that end so.
+    const fn metric(self) -> Metric {
+        match self {
+            Self::Closed | Self::Drained => Metric::Http2SessionsEos,
+            Self::Failed | Self::Abuse => Metric::Http2SessionsError,
+            Self::Idle => Metric::Http2SessionsInactive,
+        }
+    }
+
+    /// What the client is told, if it can still hear it.
+    const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Closed | Self::Failed => None,
+            Self::Idle | Self::Drained => Some(Reason::NO_ERROR),
+            Self::Abuse => Some(Reason::ENHANCE_YOUR_CALM),
+        }
+    }
+}
+
+/// Waits for the preface; a server that drains does not.
+async fn prefaced<T>(
+    context: &WorkerContext,
+    io: Guarded<T>,
+    options: &H2Options,
+) -> Result<Connection<Guarded<T>, Bytes>, End>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut life = context.shared.life.clone();
+    let handshake = timeout(options.first_byte, options.builder().handshake(io));
+    tokio::select! {
+        biased;
+        done = handshake => match done {
+            Ok(connection) => connection.map_err(|error| failed(&error)),
+            Err(_) => Err(End::Idle),
+        },
+        () = life.reaches(Stage::Draining) => Err(End::Closed),
+    }
 }
 
 /// Says why, where the client can still hear it.
@@ -103,14 +153,8 @@ async fn farewell<T>(context: &WorkerContext, connection: &mut Connection<T, Byt
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let (metric, reason) = match end {
-        End::Closed => (Metric::Http2SessionsEos, None),
-        End::Failed => (Metric::Http2SessionsError, None),
-        End::Idle => (Metric::Http2SessionsInactive, Some(Reason::NO_ERROR)),
-        End::Abuse => (Metric::Http2SessionsError, Some(Reason::ENHANCE_YOUR_CALM)),
-    };
-    context.cells.add(metric, 1);
-    if let Some(reason) = reason {
+    context.cells.add(end.metric(), 1);
+    if let Some(reason) = end.reason() {
         connection.abrupt_shutdown(reason);
         let closed = poll_fn(|cx| connection.poll_closed(cx));
         // One that doesn't listen isn't waited for.
@@ -123,7 +167,12 @@ struct Streams {
     context: Rc<WorkerContext>,
     peer: Peer,
     rules: Rc<Rules>,
+    watch: Rc<Watch>,
     tasks: JoinSet<()>,
+    /// Streams since the connection began.
+    opened: usize,
+    /// Whether the client was asked to open no more.
+    drains: bool,
     /// There while there is a stream.
     active: Option<Held>,
 }
@@ -132,27 +181,24 @@ impl Streams {
     /// Takes stream after stream, to the connection's end. When the server
     /// drains, the client is asked to open no more, and those that are there
     /// are served.
-    async fn accept<T>(
-        &mut self,
-        connection: &mut Connection<T, Bytes>,
-        watch: &Watch,
-        idle: Duration,
-    ) -> End
+    async fn accept<T>(&mut self, connection: &mut Connection<T, Bytes>, options: &H2Options) -> End
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let mut life = self.context.shared.life.clone();
         let mut draining = pin!(life.reaches(Stage::Draining));
-        let mut idle = pin!(watch.idle(idle));
-        let mut drains = false;
+        let watch = Rc::clone(&self.watch);
+        let mut idle = pin!(watch.idle(options.idle));
+        let mut unended = pin!(watch.unended(options.head));
+        let mut deaf = pin!(watch.idle(GRACE));
         while watch.abuse().is_none() {
             tokio::select! {
                 biased;
                 accepted = connection.accept() => match accepted {
                     Some(Ok(accepted)) => {
                         self.open(accepted);
-                        if self.tasks.len().is_multiple_of(BURST) {
-                            yield_now().await;
+                        if self.opened.is_multiple_of(BURST) {
+                            self.pause(connection).await;
                         }
                     }
                     Some(Err(error)) => return failed(&error),
@@ -160,14 +206,37 @@ impl Streams {
                 },
                 Some(done) = self.tasks.join_next() => self.ended(done),
                 _ = watch.abused() => return End::Abuse,
-                () = &mut draining, if !drains => {
-                    drains = true;
-                    connection.graceful_shutdown();
-                }
-                () = &mut idle => return End::Idle,
+                () = &mut unended => return End::Idle,
+                () = &mut draining, if !self.drains => self.drain(connection),
+                () = &mut deaf, if self.drains && self.tasks.is_empty() => return End::Drained,
+                () = &mut idle, if self.tasks.is_empty() => return End::Idle,
             }
         }
         End::Abuse
+    }
+
+    /// Lets streams run, and does what waits behind a client that never leaves
+    /// a moment without a new one.
+    async fn pause<T>(&mut self, connection: &mut Connection<T, Bytes>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        yield_now().await;
+        while let Some(done) = self.tasks.try_join_next() {
+            self.ended(done);
+        }
+        if !self.drains && self.context.shared.life.stage() != Stage::Serving {
+            self.drain(connection);
+        }
+    }
+
+    fn drain<T>(&mut self, connection: &mut Connection<T, Bytes>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.drains = true;
+        self.watch.touch();
+        connection.graceful_shutdown();
     }
 
     fn open(&mut self, accepted: Accepted) {
@@ -176,6 +245,7 @@ impl Streams {
             self.active = Some(Held::new(cells, Metric::CurrentActiveClientConnections));
         }
         cells.add(Metric::Http2Streams, 1);
+        self.opened += 1;
         let (context, peer) = (Rc::clone(&self.context), self.peer);
         let rules = Rc::clone(&self.rules);
         // Boxed: a task's own memory is aligned to 128 bytes, and glibc before
@@ -191,6 +261,7 @@ impl Streams {
         }
         if self.tasks.is_empty() {
             self.active = None;
+            self.watch.touch();
         }
     }
 

@@ -9,6 +9,7 @@ const SHOWN: usize = 8;
 /// The types of frames that are told apart (RFC 9113 6).
 pub(super) mod kind {
     pub(in super::super) const DATA: u8 = 0;
+    pub(in super::super) const HEADERS: u8 = 1;
     pub(in super::super) const PRIORITY: u8 = 2;
     pub(in super::super) const RST_STREAM: u8 = 3;
     pub(in super::super) const SETTINGS: u8 = 4;
@@ -20,6 +21,10 @@ pub(super) mod kind {
 
 /// The flag of a frame that ends its stream, or acknowledges.
 const END_STREAM_OR_ACK: u8 = 1;
+/// The flag of a frame that ends a head.
+const END_HEADERS: u8 = 4;
+/// The flag of a frame whose first byte counts those that mean nothing.
+const PADDED: u8 = 8;
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +41,25 @@ impl Frame {
     /// Whether the first flag is set: END_STREAM, or ACK.
     pub(super) const fn is_last_or_ack(self) -> bool {
         self.flags & END_STREAM_OR_ACK != 0
+    }
+
+    /// Whether it is one of a head (RFC 9113 4.3).
+    pub(super) const fn is_of_head(self) -> bool {
+        matches!(self.kind, kind::HEADERS | kind::CONTINUATION)
+    }
+
+    /// Whether another frame of the same head follows.
+    pub(super) const fn leaves_head_open(self) -> bool {
+        self.is_of_head() && self.flags & END_HEADERS == 0
+    }
+
+    /// Bytes of DATA, its padding apart (RFC 9113 6.1).
+    pub(super) fn content(self) -> usize {
+        if self.flags & PADDED == 0 {
+            return self.length;
+        }
+        let [padding, ..] = self.shown;
+        self.length.saturating_sub(1 + usize::from(padding))
     }
 
     /// What a WINDOW_UPDATE adds, and the error code of RST_STREAM; nothing of
@@ -90,6 +114,11 @@ impl Scanner {
         }
     }
 
+    /// Whether the payload of the frame last told is still coming.
+    pub(super) const fn is_within(&self) -> bool {
+        self.skip > 0
+    }
+
     /// The next frame, if its head and what is shown of it are there.
     fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
         loop {
@@ -116,6 +145,7 @@ impl Scanner {
         let shown = match self.held[3] {
             kind::RST_STREAM | kind::WINDOW_UPDATE => 4,
             kind::GOAWAY => SHOWN,
+            kind::DATA if self.held[4] & PADDED != 0 => 1,
             _ => 0,
         };
         HEAD + self.length().min(shown)
@@ -182,6 +212,20 @@ mod tests {
         assert_eq!(seen, [(0, 3), (6, 8), (8, 4), (7, 9), (4, 0)]);
         assert!(frames[0].is_last_or_ack() && !frames[1].is_last_or_ack());
         assert_eq!((frames[2].word(), frames[3].second_word()), (258, 11));
+    }
+
+    #[test]
+    fn padding_is_no_content() {
+        let bytes = [
+            frame(kind::DATA, PADDED, &[3, 0, 0, 0]),
+            frame(kind::DATA, PADDED, &[1, b'x', 0]),
+            frame(kind::DATA, PADDED, b""),
+            frame(kind::DATA, 0, &[3, 0, 0, 0]),
+        ]
+        .concat();
+        let frames = all(&mut Scanner::after(0), &[&bytes]);
+        let contents: Vec<_> = frames.iter().map(|frame| frame.content()).collect();
+        assert_eq!(contents, [0, 1, 0, 4]);
     }
 
     proptest! {

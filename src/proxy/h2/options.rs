@@ -32,15 +32,17 @@ pub struct H2Options {
     pub header_list: u32,
     /// Wait for the preface (`accept_no_activity_timeout`).
     pub first_byte: Duration,
-    /// How long no byte may pass either way (`no_activity_timeout_in`).
+    /// Wait for the end of a head that has begun
+    /// (`incomplete_header_timeout_in`).
+    pub head: Duration,
+    /// How long nothing may be asked or answered (`no_activity_timeout_in`).
     pub idle: Duration,
     /// How many frames of the kinds that cost more than they weigh.
     pub frames: FrameLimits,
 }
 
 impl H2Options {
-    /// What the library is told. Its own limits on streams that are reset stay
-    /// as it has them.
+    /// What the library is told.
     pub(super) fn builder(&self) -> Builder {
         let mut builder = Builder::new();
         builder
@@ -53,8 +55,17 @@ impl H2Options {
             // own 431 is for what is out of all proportion.
             .max_header_list_size(self.header_list.saturating_mul(2))
             .max_send_buffer_size(SEND_BUFFER)
+            .max_pending_accept_reset_streams(self.cancelled())
             .enable_connect_protocol();
         builder
+    }
+
+    /// Streams that may be cancelled before they are looked at: as many as may be
+    /// at all. They cost memory until then, so there is a bound without the
+    /// record, too.
+    fn cancelled(&self) -> usize {
+        let most = self.frames.rst_stream.unwrap_or(self.streams.into());
+        usize::try_from(most).unwrap_or(usize::MAX)
     }
 
     /// Room for each stream, so that an upload that nobody reads holds up no

@@ -8,6 +8,7 @@ use super::frames::{Frame, Scanner, kind};
 use crate::metrics::{Cells, Metric};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -27,6 +28,11 @@ const ENHANCE_YOUR_CALM: u32 = 11;
 const REFUSED_STREAM: u32 = 7;
 const NO_ERROR: u32 = 0;
 const CANCEL: u32 = 8;
+const INTERNAL_ERROR: u32 = 2;
+const CONNECT_ERROR: u32 = 10;
+
+/// What counts are of.
+const MINUTE: Duration = Duration::from_secs(60);
 
 macro_rules! abuses {
     ($( $(#[doc = $help:literal])+ $variant:ident, $limit:ident, $metric:ident; )+) => {
@@ -72,7 +78,7 @@ macro_rules! abuses {
 
             /// What there was most of in this minute, and how much.
             fn most(&self) -> (Abuse, u64) {
-                let all = [$( (Abuse::$variant, self.$limit.count), )+];
+                let all = [$( (Abuse::$variant, self.$limit.now()), )+];
                 let most = all.into_iter().max_by_key(|(_, count)| *count);
                 most.unwrap_or((Abuse::WindowUpdate, 0))
             }
@@ -91,6 +97,9 @@ abuses! {
     Priority, priority, Http2PriorityExceeded;
     /// RST_STREAM frames (`max_rst_stream_frames_per_minute`).
     RstStream, rst_stream, Http2RstStreamExceeded;
+    /// RST_STREAM frames of ours, for what the client did wrong; counted by the
+    /// same record.
+    Provoked, provoked, Http2SessionsHighErrorRate;
     /// CONTINUATION frames (`max_continuation_frames_per_minute`).
     Continuation, continuation, Http2ContinuationExceeded;
     /// DATA frames that hold nothing and end nothing
@@ -107,14 +116,22 @@ struct Rate {
 
 impl Rate {
     fn exceeds(&mut self, limit: Option<u64>, many: u64) -> bool {
-        const MINUTE: Duration = Duration::from_secs(60);
-        let now = Instant::now();
-        if self.begun.is_none_or(|begun| now - begun >= MINUTE) {
-            self.begun = Some(now);
+        if !self.is_current() {
+            self.begun = Some(Instant::now());
             self.count = 0;
         }
         self.count = self.count.saturating_add(many);
         limit.is_some_and(|limit| self.count > limit)
+    }
+
+    fn is_current(&self) -> bool {
+        let begun = self.begun;
+        begun.is_some_and(|begun| begun.elapsed() < MINUTE)
+    }
+
+    /// The count of this minute.
+    fn now(&self) -> u64 {
+        if self.is_current() { self.count } else { 0 }
     }
 }
 
@@ -131,11 +148,29 @@ struct Tally {
     /// What the last WINDOW_UPDATEs added.
     updates: [u32; UPDATES],
     updated: usize,
+    head: Head,
+}
+
+/// How far the last head has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Head {
+    /// The last frame was another one.
+    #[default]
+    None,
+    /// Its last frame is the one under way.
+    Last,
+    /// More of its frames follow.
+    Open,
 }
 
 impl Tally {
     /// Counts a frame; what there is too much of now.
     fn count(&mut self, frame: Frame, limits: &FrameLimits) -> Option<Abuse> {
+        self.head = match frame.is_of_head() {
+            true if frame.leaves_head_open() => Head::Open,
+            true => Head::Last,
+            false => Head::None,
+        };
         if frame.kind == kind::WINDOW_UPDATE {
             let average = self.average_with(frame.word())?;
             return (average < limits.window_update).then_some(Abuse::WindowUpdate);
@@ -164,7 +199,10 @@ pub(super) struct Watch {
     cells: Arc<Cells>,
     inbound: RefCell<Inbound>,
     outbound: RefCell<Scanner>,
+    /// When something was asked or answered last.
     moved: Cell<Instant>,
+    /// When the head began that has not come to its end.
+    head_since: Cell<Option<Instant>>,
     abuse: Cell<Option<Abuse>>,
 }
 
@@ -180,35 +218,64 @@ impl Watch {
             }),
             outbound: RefCell::new(Scanner::after(0)),
             moved: Cell::new(Instant::now()),
+            head_since: Cell::new(None),
             abuse: Cell::new(None),
         }
     }
 
     /// Looks at bytes that came in.
     pub(super) fn read(&self, bytes: &[u8]) {
-        self.moved.set(Instant::now());
         let Inbound { scanner, tally } = &mut *self.inbound.borrow_mut();
         scanner.scan(bytes, |frame| {
+            self.saw(frame);
             if let Some(abuse) = tally.count(frame, &self.limits) {
                 self.accuse(abuse);
             }
         });
+        let is_open = match tally.head {
+            Head::None => false,
+            Head::Last => scanner.is_within(),
+            Head::Open => true,
+        };
+        let since = self.head_since.get().unwrap_or_else(Instant::now);
+        self.head_since.set(is_open.then_some(since));
+    }
+
+    /// Frames that ask or answer; any other keeps no connection.
+    fn saw(&self, frame: Frame) {
+        if frame.kind == kind::DATA || frame.is_of_head() {
+            self.touch();
+        }
+    }
+
+    /// Begins to count anew how long nothing is asked.
+    pub(super) fn touch(&self) {
+        self.moved.set(Instant::now());
     }
 
     /// Looks at bytes that went out.
     pub(super) fn wrote(&self, bytes: &[u8]) {
-        self.moved.set(Instant::now());
         let mut scanner = self.outbound.borrow_mut();
-        scanner.scan(bytes, |frame| self.sent(frame));
+        scanner.scan(bytes, |frame| {
+            self.saw(frame);
+            self.sent(frame);
+        });
     }
 
     fn sent(&self, frame: Frame) {
         match (frame.kind, frame.word(), frame.second_word()) {
             (kind::RST_STREAM, NO_ERROR | CANCEL, _) | (kind::GOAWAY, _, NO_ERROR) => {}
+            (kind::RST_STREAM, INTERNAL_ERROR | CONNECT_ERROR, _) => {
+                self.cells.add(Metric::Http2StreamErrors, 1);
+            }
             (kind::RST_STREAM, REFUSED_STREAM, _) => {
                 self.cells.add(Metric::Http2StreamsRefused, 1);
+                self.provoked();
             }
-            (kind::RST_STREAM, ..) => self.cells.add(Metric::Http2StreamErrors, 1),
+            (kind::RST_STREAM, ..) => {
+                self.cells.add(Metric::Http2StreamErrors, 1);
+                self.provoked();
+            }
             (kind::GOAWAY, _, code) => {
                 self.cells.add(Metric::Http2ConnectionErrors, 1);
                 if code == ENHANCE_YOUR_CALM {
@@ -216,6 +283,15 @@ impl Watch {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Counts a stream that we reset for what the client did: one that it need
+    /// not reset itself costs us as much (CVE-2025-8671).
+    fn provoked(&self) {
+        let rates = &mut self.inbound.borrow_mut().tally.rates;
+        if rates.exceed(&self.limits, Abuse::Provoked, 1) {
+            self.accuse(Abuse::Provoked);
         }
     }
 
@@ -247,7 +323,23 @@ impl Watch {
         poll_fn(|_| self.abuse().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    /// Waits until no byte has passed for `limit`.
+    /// Waits until a head has not come to its end for `limit`. To be polled
+    /// after what reads the connection, in one task with it.
+    pub(super) async fn unended(&self, limit: Duration) {
+        let mut timer = pin!(sleep_until(Instant::now()));
+        let wait = poll_fn(|cx| {
+            let Some(since) = self.head_since.get() else {
+                return Poll::Pending;
+            };
+            if timer.deadline() != since + limit {
+                timer.as_mut().reset(since + limit);
+            }
+            timer.as_mut().poll(cx)
+        });
+        wait.await;
+    }
+
+    /// Waits until nothing was asked or answered for `limit`.
     pub(super) async fn idle(&self, limit: Duration) {
         loop {
             let until = self.moved.get() + limit;
@@ -274,7 +366,7 @@ fn costs(frame: Frame) -> [Option<(Abuse, u64)>; 2] {
         kind::PRIORITY => one(Abuse::Priority),
         kind::RST_STREAM => one(Abuse::RstStream),
         kind::CONTINUATION => one(Abuse::Continuation),
-        kind::DATA if frame.length == 0 && !frame.is_last_or_ack() => one(Abuse::Empty),
+        kind::DATA if frame.content() == 0 && !frame.is_last_or_ack() => one(Abuse::Empty),
         _ => [None, None],
     }
 }
@@ -284,8 +376,6 @@ fn costs(frame: Frame) -> [Option<(Abuse, u64)>; 2] {
 mod tests {
     use super::*;
     use crate::metrics::Registry;
-
-    const MINUTE: Duration = Duration::from_secs(60);
 
     /// A frame of stream 0.
     fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {

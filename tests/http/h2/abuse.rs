@@ -4,11 +4,14 @@
 use super::client::{H2Client, run};
 use super::proxy;
 use super::raw::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GET, HEADERS, PING, PRIORITY,
-    RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GET, HEADERS, PADDED, PING,
+    PRIORITY, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block,
 };
 use crate::support::{Origin, Proxy, until};
 use strata::metrics::Metric;
+
+/// What is done with a stream.
+type Attack<'a> = &'a dyn Fn(&mut Raw, u32);
 
 /// Another client, which must not notice.
 fn is_unharmed(proxy: &Proxy) {
@@ -111,6 +114,77 @@ fn a_flood_of_empty_data_closes_the_connection_cve_2019_9518() {
         },
         Metric::Http2EmptyExceeded,
     );
+}
+
+#[test]
+fn a_flood_of_data_that_is_padding_alone_closes_the_connection() {
+    closes(
+        "proxy.config.http2.max_empty_frames_per_minute INT 20",
+        |client, stream| {
+            if stream == 1 {
+                let mut post = GET.to_vec();
+                post[0].1 = "POST";
+                client.head(1, false, &post);
+            }
+            client.frame(DATA, PADDED, 1, &[3, 0, 0, 0]);
+        },
+        Metric::Http2EmptyExceeded,
+    );
+}
+
+/// Each makes the proxy break off a stream that the client has broken, so that
+/// the client seems to reset nothing.
+#[test]
+fn streams_that_the_client_makes_us_reset_close_the_connection_cve_2025_8671() {
+    let full = 0x7fff_ffff_u32.to_be_bytes();
+    let mut post = GET.to_vec();
+    post[0].1 = "POST";
+    post.push(("content-length", "1"));
+    let window = |client: &mut Raw, stream: u32| {
+        client
+            .head(stream, true, GET)
+            .frame(WINDOW_UPDATE, 0, stream, &full);
+    };
+    let length = |client: &mut Raw, stream: u32| {
+        client
+            .head(stream, false, &post)
+            .frame(DATA, 0, stream, b"xx");
+    };
+    let parent = |client: &mut Raw, stream: u32| {
+        let itself = [&stream.to_be_bytes()[..], &[0]].concat();
+        client
+            .head(stream, true, GET)
+            .frame(PRIORITY, 0, stream, &itself);
+    };
+    let attacks: [Attack<'_>; 3] = [&window, &length, &parent];
+    for attack in attacks {
+        closes(
+            "proxy.config.http2.max_rst_stream_frames_per_minute INT 15\n\
+             CONFIG proxy.config.http2.max_priority_frames_per_minute INT -1",
+            attack,
+            Metric::Http2SessionsHighErrorRate,
+        );
+    }
+}
+
+#[test]
+fn a_stream_error_now_and_then_costs_its_stream_alone() {
+    let origin = Origin::with_body("hello");
+    let proxy = proxy("", &origin);
+    let mut client = Raw::connect(proxy.address);
+    let mut post = GET.to_vec();
+    post[0].1 = "POST";
+    post.push(("content-length", "1"));
+    for n in 0..50 {
+        client
+            .head(2 * n + 1, false, &post)
+            .frame(DATA, 0, 2 * n + 1, b"xx");
+        assert_eq!(client.until(RST_STREAM).last().unwrap().stream, 2 * n + 1);
+    }
+    client.head(101, true, GET);
+    let last = client.until(DATA).pop().unwrap();
+    assert_eq!((last.stream, &*last.payload), (101, &b"hello"[..]));
+    assert_eq!(proxy.counter(Metric::Http2StreamErrors), 50);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Connections: which version they speak, and how they end.
 
 use super::client::{H2Client, request, run, whole};
-use super::raw::{DATA, GET, GOAWAY, HEADERS, PREFACE, RST_STREAM, Raw, SETTINGS};
+use super::raw::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM,
+    Raw, SETTINGS, block, frame,
+};
 use super::{ON, proxy};
 use crate::support::{Client, Origin, Proxy, ok, until};
 use std::sync::{Arc, Barrier};
@@ -77,6 +80,102 @@ fn a_draining_server_finishes_the_streams_it_has_and_takes_no_more() {
         );
     });
     proxy.ended();
+}
+
+/// Keeps `open` requests under way and begins the next with each that ends,
+/// until the proxy says GOAWAY or `limit` were answered.
+fn hurry(client: &mut Raw, open: u32, limit: u32, at: impl Fn(u32)) -> bool {
+    for n in 0..open {
+        client.head(2 * n + 1, true, GET);
+    }
+    let mut ended = 0;
+    while let Some(frame) = client.next() {
+        if frame.kind == GOAWAY {
+            return true;
+        }
+        if matches!(frame.kind, DATA | HEADERS) && frame.flags & END_STREAM != 0 {
+            ended += 1;
+            at(ended);
+            client.head(2 * (open + ended) + 1, true, GET);
+        }
+        if ended == limit {
+            break;
+        }
+    }
+    false
+}
+
+/// A connection that always has one more request must hear of the drain too.
+#[test]
+fn a_client_that_never_pauses_is_asked_to_go_when_the_server_drains() {
+    let origin = Origin::answering(|_| {
+        let body = String::from_utf8(ok("hello")).unwrap();
+        let fresh = "200 OK\r\nCache-Control: max-age=60";
+        body.replacen("200 OK", fresh, 1).into_bytes()
+    });
+    let proxy = proxy("", &origin);
+    Raw::connect(proxy.address).head(1, true, GET).until(DATA);
+    let busy = |at: &dyn Fn(u32)| {
+        let mut client = Raw::connect(proxy.address);
+        client.wide();
+        hurry(&mut client, 90, 6000, at)
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| busy(&|_| {}));
+        let told = busy(&|ended| {
+            if ended == 500 {
+                proxy.drain();
+            }
+        });
+        assert!(told && other.join().unwrap(), "no word of the drain");
+    });
+}
+
+#[test]
+fn connections_that_say_nothing_do_not_hold_up_a_drain() {
+    let origin = Origin::with_body("hello");
+    let proxy = proxy("", &origin);
+    let mut silent = Client::connect(proxy.address);
+    let mut begun = Raw::silent(proxy.address);
+    begun.send(&PREFACE[..10]);
+    let mut deaf = Raw::connect(proxy.address);
+    deaf.head(1, true, GET).until(DATA);
+    let mut prefaced = Raw::silent(proxy.address);
+    prefaced.send(PREFACE);
+    until("all of them", || {
+        proxy.counter(Metric::TotalClientConnections) == 4
+            && proxy.counter(Metric::Http2Connections) == 2
+            && proxy.counter(Metric::CurrentClientTransactions) == 0
+    });
+    proxy.drain();
+    assert!(silent.is_closed());
+    assert!(begun.is_closed());
+    assert_eq!(deaf.goaway(), Some(0));
+    assert!(deaf.is_closed(), "it answers no PING");
+    assert!(prefaced.is_closed());
+    proxy.ended();
+}
+
+/// Who navigates away cancels all that the page had asked for.
+#[test]
+fn a_burst_of_cancels_within_the_record_costs_no_connection() {
+    let origin = Origin::with_body("hello");
+    let proxy = proxy("", &origin);
+    let mut client = Raw::connect(proxy.address);
+    client.settle();
+    let cancel = 8_u32.to_be_bytes();
+    let asks =
+        (0..100).flat_map(|n| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, &block(GET)));
+    let cancels = (0..100).flat_map(|n| frame(RST_STREAM, 0, 2 * n + 1, &cancel));
+    let burst: Vec<u8> = asks.chain(cancels).collect();
+    client.send(&burst);
+    let frames = client.settle();
+    assert!(
+        frames.iter().all(|frame| frame.kind != GOAWAY),
+        "{frames:?}"
+    );
+    client.head(999, true, GET);
+    assert_eq!(client.until(DATA).last().unwrap().payload, b"hello");
 }
 
 #[test]
@@ -178,4 +277,41 @@ fn the_first_settings_say_what_the_records_say() {
         .frame(DATA, 1, 1, &[b'x'; 20_000]);
     assert_eq!(client.until(DATA).last().unwrap().payload, b"hello");
     assert_eq!(origin.requests()[0].body.len(), 20_000);
+}
+
+#[test]
+fn pings_do_not_keep_an_idle_connection() {
+    let origin = Origin::with_body("hello");
+    let records = "CONFIG proxy.config.http2.no_activity_timeout_in INT 1\n\
+                   CONFIG proxy.config.http2.max_ping_frames_per_minute INT -1\n";
+    let proxy = proxy(records, &origin);
+    let mut client = Raw::connect(proxy.address);
+    client.head(1, true, GET).until(DATA);
+    let end = (0..200).find(|_| {
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+        let frames = client.frame(0xff, 0, 0, b"").settle();
+        frames.last().is_none_or(|frame| frame.kind != PING)
+    });
+    assert!(end.is_some());
+    assert_eq!(proxy.counter(Metric::Http2SessionsInactive), 1);
+}
+
+#[test]
+fn a_head_that_does_not_end_is_waited_for_as_the_record_says() {
+    let origin = Origin::with_body("hello");
+    let records = "CONFIG proxy.config.http2.incomplete_header_timeout_in INT 1\n";
+    let proxy = proxy(records, &origin);
+    let whole = frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(GET));
+    let open = frame(HEADERS, END_STREAM, 1, &block(GET));
+    let goes_on = frame(CONTINUATION, 0, 1, b"");
+    for sent in [whole[..12].to_vec(), open.clone(), [open, goes_on].concat()] {
+        let mut client = Raw::connect(proxy.address);
+        client.settle();
+        client.send(&sent);
+        assert_eq!(client.goaway(), Some(0));
+        assert!(client.is_closed());
+    }
+    let mut other = Raw::connect(proxy.address);
+    other.head(1, true, GET);
+    assert_eq!(other.until(DATA).last().unwrap().payload, b"hello");
 }

@@ -22,6 +22,7 @@ pub(super) const CONTINUATION: u8 = 9;
 pub(super) const END_STREAM: u8 = 1;
 pub(super) const ACK: u8 = 1;
 pub(super) const END_HEADERS: u8 = 4;
+pub(super) const PADDED: u8 = 8;
 
 pub(super) const PROTOCOL_ERROR: u32 = 1;
 pub(super) const INTERNAL_ERROR: u32 = 2;
@@ -90,6 +91,12 @@ impl Raw {
     pub(super) fn send(&mut self, bytes: &[u8]) -> &mut Self {
         drop(self.stream.write_all(bytes));
         self
+    }
+
+    /// Opens the connection's window as far as it goes.
+    pub(super) fn wide(&mut self) -> &mut Self {
+        let all = 0x7fff_0000_u32.to_be_bytes();
+        self.frame(WINDOW_UPDATE, 0, 0, &all)
     }
 
     pub(super) fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> &mut Self {

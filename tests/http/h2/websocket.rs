@@ -164,3 +164,27 @@ fn connect_opens_a_tunnel_where_one_may_be_and_closes_no_connection_elsewhere() 
     });
     echo.join().unwrap();
 }
+
+/// The connection's idle time is for a connection without streams: a tunnel has
+/// a record of its own.
+#[test]
+fn a_quiet_websocket_outlives_the_idle_time_of_connections() {
+    let origin = Origin::speaking(echo);
+    let proxy = proxy(
+        "CONFIG proxy.config.http2.no_activity_timeout_in INT 1\n",
+        &origin,
+    );
+    run(async {
+        let client = client(&proxy).await;
+        let (response, mut send) = client.begin(connect("/chat", "websocket"), false).await;
+        let (_, mut recv) = response.await.unwrap().into_parts();
+        assert_eq!(bytes(&mut recv, 2).await, b"hi");
+        let idle = H2Client::connect(proxy.address).await;
+        while idle.is_open().await {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        send.send_data(Bytes::from_static(b"still here"), true)
+            .unwrap();
+        assert_eq!(bytes(&mut recv, 10).await, b"still here");
+    });
+}
