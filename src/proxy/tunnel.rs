@@ -116,15 +116,20 @@ async fn carry<R: ClientRead, W: ClientWrite>(
         ended.finish = Finish::Cut;
         return ended;
     }
-    let (from_origin, to_origin) = tokio::io::split(origin.stream);
+    // Whatever cuts the tunnel short resets its origin: with an orderly end, a
+    // part would look whole (RFC 9113 8.5).
+    origin.stream.linger(Some(Duration::ZERO));
+    let (mut from_origin, mut to_origin) = tokio::io::split(origin.stream);
     let moved = Cell::new(Instant::now());
-    let up = upward(body.into_tunnel(), to_origin, &moved);
-    let down = downward((origin.first, from_origin), reply, &moved);
+    let up = upward(body.into_tunnel(), &mut to_origin, &moved);
+    let down = downward((origin.first, &mut from_origin), reply, &moved);
     let whole = tokio::select! {
-        (sent, received) = async { tokio::join!(up, down) } => sent && received,
+        both = async { tokio::try_join!(up, down) } => both.is_ok_and(|(sent, ())| sent),
         () = idleness(&moved, idle) => false,
     };
-    if !whole {
+    if whole {
+        from_origin.unsplit(to_origin).linger(None);
+    } else {
         ended.finish = Finish::Cut;
     }
     ended.head_bytes = reply.sent().head;
@@ -144,54 +149,43 @@ async fn idleness(moved: &Cell<Instant>, idle: Duration) {
     }
 }
 
-/// Client to origin, to the client's end; false if it broke off.
+/// One of the ends is gone, and the tunnel with it.
+struct Gone;
+
+/// Client to origin, to the client's end; false if the origin takes no more,
+/// which may have something to say all the same.
 async fn upward<R: ClientRead>(
     mut body: R,
-    mut origin: WriteHalf<OriginStream>,
+    origin: &mut WriteHalf<OriginStream>,
     moved: &Cell<Instant>,
-) -> bool {
-    let whole = loop {
-        match body.next().await {
-            Ok(Some(part)) => {
-                moved.set(Instant::now());
-                if origin.write_all(&part).await.is_err() || origin.flush().await.is_err() {
-                    return false;
-                }
-            }
-            Ok(None) => break true,
-            Err(_) => break false,
+) -> Result<bool, Gone> {
+    while let Some(part) = body.next().await.map_err(|_| Gone)? {
+        moved.set(Instant::now());
+        if origin.write_all(&part).await.is_err() || origin.flush().await.is_err() {
+            return Ok(false);
         }
-    };
+    }
     // An origin that is gone needs not be told.
     drop(origin.shutdown().await);
-    whole
+    Ok(true)
 }
 
-/// Origin to client, to the origin's end; false if it broke off.
+/// Origin to client, to the origin's end.
 async fn downward<W: ClientWrite>(
-    (first, mut origin): (Bytes, ReadHalf<OriginStream>),
+    (first, origin): (Bytes, &mut ReadHalf<OriginStream>),
     reply: &mut W,
     moved: &Cell<Instant>,
-) -> bool {
-    if reply.chunk(first).await.is_err() {
-        return false;
-    }
+) -> Result<(), Gone> {
+    reply.chunk(first).await.map_err(|_| Gone)?;
     let mut buffer = BytesMut::new();
     loop {
         buffer.reserve(READ_BYTES);
-        match origin.read_buf(&mut buffer).await {
-            Ok(0) => {
-                reply.end_tunnel().await;
-                return true;
-            }
-            Ok(_) => {
-                moved.set(Instant::now());
-                let part: Bytes = buffer.split().freeze();
-                if reply.chunk(part).await.is_err() {
-                    return false;
-                }
-            }
-            Err(_) => return false,
+        if origin.read_buf(&mut buffer).await.map_err(|_| Gone)? == 0 {
+            reply.end_tunnel().await;
+            return Ok(());
         }
+        moved.set(Instant::now());
+        let part: Bytes = buffer.split().freeze();
+        reply.chunk(part).await.map_err(|_| Gone)?;
     }
 }

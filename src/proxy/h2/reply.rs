@@ -16,6 +16,14 @@ use std::time::Duration;
 /// Fields for which there is room at once.
 const FIELDS: usize = 16;
 
+/// Bytes of interim heads that a response may have before it, as HTTP/1 would
+/// write their fields. What the client does not read of them is held here: more
+/// are left out.
+const INTERIM_MAX: u64 = 16_384;
+
+/// What an interim head costs without fields.
+const INTERIM_OVERHEAD: u64 = 128;
+
 /// Fields that HTTP/2 has no place for (RFC 9113 8.2.2), and what answers a key
 /// that the client did not choose (RFC 8441 5).
 const FORBIDDEN: [HeaderName; 6] = [
@@ -60,6 +68,10 @@ pub(super) struct Reply {
     stall: Duration,
     patience: Patience,
     phase: Phase,
+    /// Bytes of the interim heads that there were.
+    interim: u64,
+    /// Whether the stream is a tunnel.
+    is_tunnel: bool,
     /// Of the head last begun, as the origin would say it.
     status: StatusCode,
     fields: HeaderMap,
@@ -68,8 +80,12 @@ pub(super) struct Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
+        let reason = match self.is_tunnel {
+            true => Reason::CONNECT_ERROR,
+            false => Reason::INTERNAL_ERROR,
+        };
         if self.phase != Phase::Whole {
-            self.stream.reset(Reason::INTERNAL_ERROR);
+            self.stream.reset(reason);
         }
     }
 }
@@ -82,6 +98,8 @@ impl Reply {
             stall,
             patience: Patience::default(),
             phase: Phase::Waiting,
+            interim: 0,
+            is_tunnel: false,
             status: StatusCode::OK,
             fields: HeaderMap::new(),
             sent: Sent::default(),
@@ -217,6 +235,10 @@ impl ClientWrite for Reply {
         if self.is_started() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(());
         }
+        self.interim += INTERIM_OVERHEAD + bytes_of(fields);
+        if self.interim > INTERIM_MAX {
+            return Ok(());
+        }
         self.begin(status);
         self.fields(fields);
         let head = self.take_head();
@@ -259,6 +281,7 @@ impl ClientWrite for Reply {
     }
 
     async fn start_tunnel(&mut self) -> Result<(), ReplyError> {
+        self.is_tunnel = true;
         self.send_head(b"", Coding::Open)
     }
 
@@ -310,4 +333,49 @@ fn bytes_of(fields: &HeaderMap) -> u64 {
 /// Bytes as the counters have them.
 fn count(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use h2::{client, server};
+    use http::Request;
+
+    /// A reply to a client that does not read.
+    async fn unread() -> (Reply, impl Sized) {
+        let (near, far) = tokio::io::duplex(64);
+        let asked = tokio::spawn(async {
+            let (mut send, connection) = client::handshake(near).await.unwrap();
+            let ask = Request::get("http://h/").body(()).unwrap();
+            let response = send.send_request(ask, true).unwrap();
+            let connection = tokio::spawn(connection);
+            tokio::task::yield_now().await;
+            (response, connection)
+        });
+        let mut connection = server::handshake(far).await.unwrap();
+        let (_, respond) = connection.accept().await.unwrap().unwrap();
+        let stall = Duration::from_secs(1);
+        let reply = Reply::new(Stream::new(respond), Ask::UNKNOWN, stall);
+        (reply, (connection, asked))
+    }
+
+    #[tokio::test]
+    async fn interim_heads_that_nobody_reads_are_bounded() {
+        let (mut reply, _held) = unread().await;
+        let mut fields = HeaderMap::new();
+        fields.insert("link", HeaderValue::from_bytes(&[b'x'; 1000]).unwrap());
+        for _ in 0..100 {
+            let status = StatusCode::EARLY_HINTS;
+            reply.interim(status, &fields).await.unwrap();
+        }
+        let sent = reply.sent().head;
+        assert!((10_000..=INTERIM_MAX).contains(&sent), "{sent}");
+        for _ in 0..1000 {
+            let none = HeaderMap::new();
+            reply.interim(StatusCode::PROCESSING, &none).await.unwrap();
+        }
+        assert_eq!(reply.sent().head, sent, "the bound holds");
+        reply.begin(StatusCode::OK);
+        reply.send(b"", &[]).await.unwrap();
+    }
 }

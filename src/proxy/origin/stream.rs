@@ -1,8 +1,10 @@
 //! The bytes to and from an origin: in clear, or over TLS.
 
+use socket2::SockRef;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -23,6 +25,17 @@ impl OriginStream {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
         }
+    }
+
+    /// How long its bytes may take to leave once it is dropped: zero lets it end
+    /// by a reset (SO_LINGER). A matter of manners: a socket that refuses serves
+    /// all the same.
+    pub(in crate::proxy) fn linger(&self, time: Option<Duration>) {
+        let socket = match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(secured) => secured.get_ref().0,
+        };
+        drop(SockRef::from(socket).set_linger(time));
     }
 }
 

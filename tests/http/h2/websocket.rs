@@ -188,3 +188,73 @@ fn a_quiet_websocket_outlives_the_idle_time_of_connections() {
         assert_eq!(bytes(&mut recv, 10).await, b"still here");
     });
 }
+
+/// Opens a tunnel to a server that holds its end as `server` does.
+fn tunnel<T: Send>(
+    server: impl FnOnce(TcpStream) -> T + Send,
+    client: impl AsyncFnOnce(h2::SendStream<Bytes>, h2::RecvStream),
+) -> T {
+    let records = format!(
+        "{ON}CONFIG proxy.config.url_remap.remap_required INT 0\n\
+         CONFIG proxy.config.http.connect_ports STRING *\n"
+    );
+    let local = "ip_allow:\n\
+        - {apply: in, ip_addrs: 127.0.0.1, action: allow, methods: ALL}\n\
+        - {apply: out, ip_addrs: 127.0.0.0/8, action: allow, methods: ALL}\n";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let proxy = Proxy::with_ip_allow(&records, "", local);
+    std::thread::scope(|scope| {
+        let served = scope.spawn(move || server(listener.accept().unwrap().0));
+        run(async {
+            let connection = H2Client::connect(proxy.address).await;
+            let ask = Request::builder().method("CONNECT");
+            let ask = ask.uri(format!("127.0.0.1:{port}")).body(()).unwrap();
+            let (response, send) = connection.begin(ask, false).await;
+            client(send, response.await.unwrap().into_body()).await;
+        });
+        until("the tunnel's end", || {
+            proxy.counter(Metric::CurrentClientTransactions) == 0
+        });
+        served.join().unwrap()
+    })
+}
+
+/// An origin that sees an orderly end takes half a file for the whole.
+#[test]
+fn a_stream_that_is_reset_resets_the_tunnel_s_other_end() {
+    let (told, reached) = std::sync::mpsc::channel();
+    let end = tunnel(
+        move |mut stream| {
+            let mut half = [0; 4];
+            stream.read_exact(&mut half).unwrap();
+            told.send(()).unwrap();
+            stream.read(&mut half).map_err(|error| error.kind())
+        },
+        async |mut send, _recv| {
+            send.send_data(Bytes::from_static(b"half"), false).unwrap();
+            while reached.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+            send.send_reset(h2::Reason::CANCEL);
+        },
+    );
+    assert_eq!(end, Err(std::io::ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn an_origin_that_resets_its_end_of_a_tunnel_resets_the_stream() {
+    tunnel(
+        |mut stream| {
+            // One that ended before would be no connection at all.
+            stream.read_exact(&mut [0; 2]).unwrap();
+            let socket = socket2::SockRef::from(&stream);
+            socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        },
+        async |mut send, mut recv| {
+            send.send_data(Bytes::from_static(b"go"), false).unwrap();
+            let error = recv.data().await.unwrap().unwrap_err();
+            assert_eq!(error.reason(), Some(h2::Reason::CONNECT_ERROR));
+        },
+    );
+}
