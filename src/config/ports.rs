@@ -2,7 +2,7 @@
 //!
 //! Descriptors stand between blanks or commas; each is tokens joined by `:`,
 //! in any order and case: a port, and `ipv4`, `ipv6`, `ip-in=ADDRESS`, `ssl`, `pp`,
-//! with `[` `]` around the colons of an address. ATS's other tokens are refused by
+//! `proto=http;http/2`, with `[` `]` around the colons of an address. ATS's other tokens are refused by
 //! name until they are supported; a token nobody knows is left out with a
 //! warning, and so is a descriptor without a port.
 
@@ -39,6 +39,9 @@ pub struct Port {
     pub tls: bool,
     /// Whether balancers introduce clients to it by the PROXY protocol.
     pub introduced: bool,
+    /// Whether clients may speak HTTP/2 to it, beside HTTP/1 (`proto`). Where it
+    /// is not said, they may over TLS, and in clear as the records have it.
+    pub http2: Option<bool>,
 }
 
 impl Port {
@@ -129,6 +132,7 @@ struct Descriptor {
     family: Family,
     tls: bool,
     introduced: bool,
+    http2: Option<bool>,
 }
 
 impl Descriptor {
@@ -140,6 +144,7 @@ impl Descriptor {
             port,
             tls: false,
             introduced: false,
+            http2: None,
         }
     }
 
@@ -185,8 +190,7 @@ impl Descriptor {
         let (key, value) = key_value(token);
         match (key, value) {
             ("ip-in", value) => self.addr = Some(address(value)?),
-            ("proto", "http" | "http/1.1") => {}
-            ("proto", protocols) => return Err(unsupported_protocols(protocols)),
+            ("proto", protocols) => self.http2 = Some(has_http2(protocols)?),
             (key, _) => return Err(unsupported(key)),
         }
         Ok(())
@@ -209,6 +213,7 @@ impl Descriptor {
             port,
             tls: self.tls,
             introduced: self.introduced,
+            http2: self.http2,
         })
     }
 }
@@ -268,11 +273,25 @@ fn unsupported(key: &str) -> Fault {
     }
 }
 
-fn unsupported_protocols(protocols: &str) -> Fault {
-    let protocols = shortened(protocols);
-    Fault::Refused(format!(
-        "of the protocols \"{protocols}\" only http is supported yet"
-    ))
+/// Whether HTTP/2 is one of the protocols, between semicolons; HTTP/1 must be.
+fn has_http2(protocols: &str) -> Result<bool, Fault> {
+    let (mut http1, mut http2) = (false, false);
+    for name in protocols.split(';') {
+        match name {
+            "http" | "http/0.9" | "http/1.0" | "http/1.1" => http1 = true,
+            "http2" | "http/2" | "http/2.0" | "h2" => http2 = true,
+            other => {
+                let other = shortened(other);
+                let what = format!("\"{other}\" is no protocol of a port: http and http/2 are");
+                return Err(Fault::Refused(what));
+            }
+        }
+    }
+    if !http1 {
+        let what = "http/2 without http is not supported: write proto=http;http/2";
+        return Err(Fault::Refused(what.to_owned()));
+    }
+    Ok(http2)
 }
 
 /// An address, with or without brackets.
@@ -367,6 +386,34 @@ mod tests {
             found.errors[0].to_string(),
             "records.config:1:48: tr-in (transparency) is not supported yet (at \"TR-IN\")"
         );
+    }
+
+    #[test]
+    fn protocols_stand_between_semicolons() {
+        let place = Place {
+            file: "records.config".into(),
+            line: 1,
+            column: 1,
+        };
+        for (token, http2) in [
+            ("ssl", None),
+            ("proto=http", Some(false)),
+            ("proto=http/1.0;http/1.1", Some(false)),
+            ("proto=http/2;http", Some(true)),
+            ("proto-HTTP;HTTP2", Some(true)),
+        ] {
+            let (list, found) = PortList::parse(&format!("443:{token}"), &place);
+            assert_eq!(found, Findings::default(), "{token}");
+            assert_eq!(list.ports.first().unwrap().http2, http2, "{token}");
+        }
+        for (token, what) in [
+            ("proto=http/2", "http/2 without http is not supported"),
+            ("proto=http;spdy", "\"spdy\" is no protocol of a port"),
+            ("proto=", "\"\" is no protocol of a port"),
+        ] {
+            let (_, found) = PortList::parse(&format!("443:{token}"), &place);
+            assert!(found.errors[0].what.starts_with(what), "{token}");
+        }
     }
 
     #[test]

@@ -47,9 +47,9 @@ pub(super) async fn serve(
         }
     }
     if dialect.tls {
-        Box::pin(serve_tls(context, stream, (peer, snapshot))).await;
+        Box::pin(serve_tls(context, stream, (peer, dialect, snapshot))).await;
     } else {
-        serve_plain(context, stream, (peer, snapshot)).await;
+        serve_plain(context, stream, (peer, dialect, snapshot)).await;
     }
 }
 
@@ -84,16 +84,16 @@ async fn introduction(
     }
 }
 
-/// Serves the version that a client's first bytes are of, where a record lets
-/// them tell.
+/// Serves the version that a client's first bytes are of, where the port or a
+/// record lets them tell.
 async fn serve_plain(
     context: Rc<WorkerContext>,
     stream: TcpStream,
-    (peer, snapshot): (Peer, Arc<Snapshot>),
+    (peer, dialect, snapshot): (Peer, Dialect, Arc<Snapshot>),
 ) {
     let (conn, options) = (snapshot.conn, snapshot.h2);
     drop(snapshot);
-    if !options.prior_knowledge {
+    if !dialect.http2.unwrap_or(options.prior_knowledge) {
         return serve_h1(&context, (stream, BytesMut::new()), (peer, conn)).await;
     }
     let mut io = Metered::new(stream, &context.cells);
@@ -165,7 +165,7 @@ async fn serve_h1(
 async fn serve_tls(
     context: Rc<WorkerContext>,
     stream: TcpStream,
-    (peer, snapshot): (Peer, Arc<Snapshot>),
+    (peer, dialect, snapshot): (Peer, Dialect, Arc<Snapshot>),
 ) {
     let Some(server) = &context.shared.tls else {
         return;
@@ -174,7 +174,7 @@ async fn serve_tls(
     let mut life = context.shared.life.clone();
     let shaken = tokio::select! {
         biased;
-        shaken = tls::accept(server, stream, (&peer, &context.cells)) => shaken,
+        shaken = tls::accept(server, stream, (&peer, dialect, &context.cells)) => shaken,
         () = life.reaches(Stage::Draining) => return,
     };
     let peer = peer.secured();

@@ -42,6 +42,10 @@ pub struct Dialect {
     pub tls: bool,
     /// The PROXY protocol before all else (`pp` in `http.server_ports`).
     pub introduced: bool,
+    /// Whether clients may speak HTTP/2 (`proto` in `http.server_ports`); where
+    /// it is not said, they may over TLS, and in clear by
+    /// `http2.prior_knowledge_in`.
+    pub http2: Option<bool>,
 }
 
 /// A socket that clients connect to, and what they speak there.

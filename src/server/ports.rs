@@ -131,6 +131,7 @@ fn bind_client(port: &Port, options: ListenOptions) -> Result<Client, PortError>
     let dialect = Dialect {
         tls: port.tls,
         introduced: port.introduced,
+        http2: port.http2,
     };
     let bound = listen(address, options).map(|listeners| Client { listeners, dialect });
     bound.map_err(|error| {

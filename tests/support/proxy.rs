@@ -96,7 +96,7 @@ impl Proxy {
         };
         let mut proxy = Self::running(snapshot("", remap), Box::new(keep));
         let listeners = listen();
-        let thread = event_thread(listeners.sockets, 1000, from.recv().unwrap());
+        let thread = event_thread((listeners.sockets, None), 1000, from.recv().unwrap());
         proxy.threads.push(thread);
         (proxy, listeners.address)
     }
@@ -129,8 +129,35 @@ impl Proxy {
         Self::running(snapshot, Box::new(|shared| Shared { tls, ..shared }))
     }
 
+    /// A proxy on a port that says whether HTTP/2 is spoken there.
+    pub(crate) fn speaking(http2: Option<bool>, records: &str, remap: &str) -> Self {
+        Self::on_port(http2, snapshot(records, remap), Box::new(|shared| shared))
+    }
+
+    /// As [`Self::speaking`], over TLS.
+    pub(crate) fn over_tls_speaking(
+        http2: Option<bool>,
+        records: &str,
+        (dir, multicert): (&std::path::Path, &str),
+    ) -> Self {
+        let snapshot = snapshot(records, "");
+        let options = TlsOptions::from_records(&snapshot.records, dir);
+        let tls = TlsServer::new(options).unwrap();
+        assert_eq!(tls.load(&multicert_file(multicert)), []);
+        let tls = Some(Arc::new(tls));
+        Self::on_port(http2, snapshot, Box::new(|shared| Shared { tls, ..shared }))
+    }
+
     /// A proxy with this snapshot, and shared things as `adapt` makes them.
     pub(crate) fn running(snapshot: Snapshot, adapt: Box<dyn FnOnce(Shared) -> Shared>) -> Self {
+        Self::on_port(None, snapshot, adapt)
+    }
+
+    fn on_port(
+        http2: Option<bool>,
+        snapshot: Snapshot,
+        adapt: Box<dyn FnOnce(Shared) -> Shared>,
+    ) -> Self {
         let listeners = listen();
         let slots = usize::try_from(snapshot.records.net_max_connections_in).unwrap();
         let (control, life) = LifeControl::new();
@@ -149,7 +176,7 @@ impl Proxy {
             log: Arc::new(AccessLog::off()),
             tls: None,
         });
-        let thread = event_thread(listeners.sockets, slots, shared);
+        let thread = event_thread((listeners.sockets, http2), slots, shared);
         Self {
             address: listeners.address,
             registry,
@@ -218,10 +245,15 @@ fn listen() -> Listeners {
     listener::listen("127.0.0.1:0".parse().unwrap(), options).unwrap()
 }
 
-fn event_thread(sockets: Vec<TcpListener>, slots: usize, shared: Shared) -> JoinHandle<()> {
+fn event_thread(
+    (sockets, http2): (Vec<TcpListener>, Option<bool>),
+    slots: usize,
+    shared: Shared,
+) -> JoinHandle<()> {
     let dialect = Dialect {
         tls: shared.tls.is_some(),
         introduced: shared.snapshot.load().introducers != Introducers::default(),
+        http2,
     };
     let doors = sockets.into_iter().map(|socket| Door { socket, dialect });
     let doors = doors.collect();

@@ -3,6 +3,7 @@
 use super::counters;
 use super::server::TlsServer;
 use crate::metrics::{Cells, Metric};
+use crate::proxy::listener::Dialect;
 use crate::proxy::peer::Peer;
 use std::io;
 use std::time::Duration;
@@ -43,14 +44,14 @@ impl From<io::Error> for HandshakeError {
 pub(in crate::proxy) async fn accept<S>(
     tls: &TlsServer,
     stream: S,
-    (peer, cells): (&Peer, &Cells),
+    (peer, dialect, cells): (&Peer, Dialect, &Cells),
 ) -> Result<TlsStream<S>, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     cells.add(Metric::SslAttemptsIn, 1);
     let patience = tls.patience();
-    let shaken = tokio::time::timeout(patience, shake(tls, stream, peer)).await;
+    let shaken = tokio::time::timeout(patience, shake(tls, stream, (peer, dialect))).await;
     let shaken = shaken.unwrap_or(Err(HandshakeError::Slow(patience)));
     match &shaken {
         Ok(stream) => counters::count_success(cells, stream.get_ref().1),
@@ -59,10 +60,15 @@ where
     shaken
 }
 
-async fn shake<S>(tls: &TlsServer, stream: S, peer: &Peer) -> Result<TlsStream<S>, HandshakeError>
+async fn shake<S>(
+    tls: &TlsServer,
+    stream: S,
+    (peer, dialect): (&Peer, Dialect),
+) -> Result<TlsStream<S>, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
-    Ok(hello.into_stream(tls.config(peer.local)).await?)
+    let config = tls.config(peer.local, dialect);
+    Ok(hello.into_stream(config).await?)
 }

@@ -7,6 +7,7 @@ use super::options::{ClientProof, Directories, TlsOptions};
 use super::outbound::TlsError;
 use crate::config::ConfigError;
 use crate::config::ssl_multicert::MulticertFile;
+use crate::proxy::listener::Dialect;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustls::crypto::CryptoProvider;
@@ -21,7 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is spoken over TLS, best first (RFC 7301).
-const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
+const PROTOCOLS: [&[u8]; 3] = [HTTP2, b"http/1.1", b"http/1.0"];
+
+/// HTTP/2 among them.
+const HTTP2: &[u8] = b"h2";
 
 /// A certificate as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -160,8 +164,11 @@ impl TlsServer {
     }
 
     /// The settings of one handshake, with a client that connected to `local`.
-    pub(super) fn config(&self, local: SocketAddr) -> Arc<ServerConfig> {
+    pub(super) fn config(&self, local: SocketAddr, dialect: Dialect) -> Arc<ServerConfig> {
         let mut config = self.settings.clone();
+        if dialect.http2 == Some(false) {
+            config.alpn_protocols.retain(|name| name != HTTP2);
+        }
         config.cert_resolver = Arc::new(Chooser {
             certificates: self.certificates.load_full(),
             local,

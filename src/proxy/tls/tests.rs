@@ -4,6 +4,7 @@ use super::certificate::Certificate;
 use super::{TlsOptions, TlsServer};
 use crate::config::records::Records;
 use crate::config::ssl_multicert;
+use crate::proxy::listener::Dialect;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
@@ -75,7 +76,7 @@ fn a_handshake_under_way_keeps_the_certificates_it_began_with() {
     let dir = tempfile::tempdir().unwrap();
     let tls = server(dir.path(), 1);
     let first = held(&tls);
-    let config = tls.config("127.0.0.1:443".parse().unwrap());
+    let config = tls.config("127.0.0.1:443".parse().unwrap(), Dialect::default());
     issue(dir.path(), 0);
     assert_eq!(tls.refresh(), []);
     assert_eq!(alive(&first), 1);

@@ -1,8 +1,10 @@
 //! HTTP/2 over TLS, where client and server agree on it (ALPN, RFC 7301).
 
+use super::ON;
 use super::client::{H2Client, run};
-use crate::pki::Authority;
-use crate::support::{Origin, Proxy, ok};
+use super::raw::PREFACE;
+use crate::pki::{Authority, connect};
+use crate::support::{Client, Origin, Proxy, ok, until};
 use h2::client::Builder;
 use http::Request;
 use rustls::pki_types::ServerName;
@@ -37,4 +39,42 @@ fn who_offers_h2_is_served_it_and_its_scheme_is_https() {
         }
     });
     assert_eq!(proxy.counter(Metric::Http2Streams), 2);
+}
+
+/// `proto=http` of a port: an operator's way to do without HTTP/2.
+#[test]
+fn a_port_speaks_the_protocols_that_it_says() {
+    let authority = Authority::new();
+    let dir = tempfile::tempdir().unwrap();
+    authority
+        .issue(&["a.example"])
+        .write(&dir.path().join("a.pem"));
+    let multicert = "dest_ip=* ssl_cert_name=a.pem\n";
+    for (http2, agreed) in [
+        (Some(false), &b"http/1.1"[..]),
+        (Some(true), b"h2"),
+        (None, b"h2"),
+    ] {
+        let proxy = Proxy::over_tls_speaking(http2, "", (dir.path(), multicert));
+        let mut config = authority.client();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let mut client = connect(&Arc::new(config), proxy.address, "a.example");
+        client.conn.complete_io(&mut client.sock).unwrap();
+        assert_eq!(client.conn.alpn_protocol(), Some(agreed), "{http2:?}");
+    }
+    let origin = Origin::with_body("hello");
+    for (record, http2, is_spoken) in [
+        ("", Some(true), true),
+        (ON, Some(false), false),
+        (ON, None, true),
+        ("", None, false),
+    ] {
+        let proxy = Proxy::speaking(http2, record, &origin.map("/"));
+        let mut client = Client::connect(proxy.address);
+        client.send(PREFACE);
+        until("an answer", || {
+            proxy.counter(Metric::Http2Connections) == u64::from(is_spoken)
+                && proxy.counter(Metric::NetWriteBytes) > 0
+        });
+    }
 }
