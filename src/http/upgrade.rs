@@ -100,6 +100,13 @@ impl Offer {
     }
 }
 
+/// Whether WebSockets are among the protocols that are passed on, as
+/// [`Offer::of`] reads them.
+#[must_use]
+pub fn lets_websockets(allowed: &str) -> bool {
+    is_allowed(b"websocket", allowed)
+}
+
 fn proof_of(key: &[u8]) -> String {
     let mut sum = Sha1::new();
     sum.update(key);

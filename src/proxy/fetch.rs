@@ -187,7 +187,13 @@ async fn hand_over<R: ClientRead>(cells: &Cells, body: &mut R, sender: BodySende
             Ok(Some(data)) => {
                 let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
                 cells.add(Metric::ClientRequestBodyBytes, bytes);
-                if !sender.send(data).await {
+                let taken = tokio::select! {
+                    biased;
+                    taken = sender.send(data) => taken,
+                    // Nobody wants the answer: the origin is let go.
+                    () = body.reset() => false,
+                };
+                if !taken {
                     return;
                 }
             }

@@ -11,6 +11,7 @@ use crate::http::policy::{
     WhenToRevalidate,
 };
 use crate::http::range::Several;
+use crate::http::upgrade;
 use http::HeaderName;
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub fn conn_options(records: &Records) -> ConnOptions {
 pub fn h2_options(records: &Records) -> H2Options {
     H2Options {
         prior_knowledge: records.http2_prior_knowledge_in != 0,
+        websocket: upgrade::lets_websockets(&records.http_upgrade_protocols),
         streams: word(records.http2_max_concurrent_streams_in),
         window: word(records.http2_initial_window_size_in),
         frame: word(records.http2_max_frame_size),

@@ -4,7 +4,7 @@ use crate::http::chunked::ChunkError;
 use crate::http::framing::FramingError;
 use crate::http::head::HeadError;
 use crate::http::target::TargetError;
-use http::StatusCode;
+use http::{HeaderName, StatusCode};
 use std::time::Duration;
 
 /// Why no request could be had from a client.
@@ -28,7 +28,11 @@ pub enum RequestError {
     /// `:authority` names another server than Host: 400 (RFC 9113 8.3.1).
     #[error("bad request: :authority \"{0}\" and Host \"{1}\" differ")]
     Authority(String, String),
-    /// An extended CONNECT to another protocol than WebSocket: 501 (RFC 8441).
+    /// A blank before or behind a field's value, where HTTP/2 has none: its
+    /// stream is reset (RFC 9113 8.2.1).
+    #[error("bad request: a blank around the value of {0}")]
+    Blank(HeaderName),
+    /// An extended CONNECT to a protocol that is not passed on: 501 (RFC 8441).
     #[error("bad request: no CONNECT to protocol \"{0}\"")]
     Protocol(String),
     /// The head did not end in time: 408.
@@ -52,7 +56,8 @@ impl RequestError {
         )
     }
 
-    /// The status to answer with, or none when nobody is there to read it.
+    /// The status to answer with, or none when there is no answer: nobody is
+    /// there to read it, or the stream is reset.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         Some(match self {
@@ -62,7 +67,7 @@ impl RequestError {
             Self::Protocol(_) => StatusCode::NOT_IMPLEMENTED,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::Slow(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Truncated | Self::Io(_) => return None,
+            Self::Truncated | Self::Io(_) | Self::Blank(_) => return None,
         })
     }
 }

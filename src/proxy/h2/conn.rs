@@ -9,7 +9,7 @@ use super::reply::Reply;
 use super::stream::Stream;
 use super::watch::Watch;
 use crate::metrics::{Held, Metric};
-use crate::proxy::client::Exchange;
+use crate::proxy::client::{Exchange, RequestError};
 use crate::proxy::context::WorkerContext;
 use crate::proxy::h1::ConnOptions;
 use crate::proxy::life::Stage;
@@ -91,6 +91,7 @@ where
         rules: Rc::new(Rules {
             conn: arrived.conn,
             header_list: usize::try_from(options.header_list).unwrap_or(usize::MAX),
+            websocket: options.websocket,
         }),
         peer: arrived.peer,
         context: Rc::clone(&context),
@@ -298,6 +299,10 @@ async fn exchange(
                 head,
             };
             transaction::run(context, peer, exchange, &mut Patience::default()).await;
+        }
+        Err(RequestError::Blank(name)) => {
+            tracing::debug!(%name, "a blank around a field's value");
+            stream.reset(Reason::PROTOCOL_ERROR);
         }
         Err(error) => {
             if error.is_about_size() {

@@ -67,6 +67,8 @@ pub(super) struct Rules {
     pub(super) conn: ConnOptions,
     /// Bytes of fields, as RFC 9113 6.5.2 counts them.
     pub(super) header_list: usize,
+    /// Whether WebSockets are passed on.
+    pub(super) websocket: bool,
 }
 
 /// Reads a head; `ends` says that no content follows.
@@ -76,7 +78,8 @@ pub(super) fn read(
     rules: &Rules,
 ) -> Result<(RequestHead, Ask), RequestError> {
     let bytes = refuse_size(&parts, rules)?;
-    let is_websocket = refuse_protocol(&parts)?;
+    refuse_blanks(&parts.headers)?;
+    let is_websocket = refuse_protocol(&parts, rules.websocket)?;
     parts.headers.remove(HTTP2_SETTINGS);
     join_cookies(&mut parts.headers)?;
     let target = target(&mut parts, is_websocket, &rules.conn)?;
@@ -132,12 +135,22 @@ fn refuse_size(parts: &Parts, rules: &Rules) -> Result<u64, HeadError> {
     Ok(u64::try_from(written).unwrap_or(u64::MAX))
 }
 
+/// A value that begins or ends with a blank is malformed (RFC 9113 8.2.1): in
+/// HTTP/1 it would be another value.
+fn refuse_blanks(headers: &HeaderMap) -> Result<(), RequestError> {
+    let mut fields = headers.iter();
+    match fields.find(|(_, value)| value.as_bytes().trim_ascii() != value.as_bytes()) {
+        Some((name, _)) => Err(RequestError::Blank(name.clone())),
+        None => Ok(()),
+    }
+}
+
 /// Whether an extended CONNECT asks for a WebSocket, the one protocol there is
 /// for it (RFC 8441 4).
-fn refuse_protocol(parts: &Parts) -> Result<bool, RequestError> {
+fn refuse_protocol(parts: &Parts, websocket: bool) -> Result<bool, RequestError> {
     match parts.extensions.get::<Protocol>().map(Protocol::as_str) {
         None => Ok(false),
-        Some("websocket") => Ok(true),
+        Some("websocket") if websocket => Ok(true),
         Some(other) => Err(RequestError::Protocol(other.to_owned())),
     }
 }

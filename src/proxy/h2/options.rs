@@ -18,6 +18,9 @@ pub struct H2Options {
     /// Whether a cleartext connection that begins with the preface is one of
     /// HTTP/2 (`http2.prior_knowledge_in`).
     pub prior_knowledge: bool,
+    /// Whether WebSockets are passed on (`http.upgrade_protocols`), so that
+    /// extended CONNECT is there for them (RFC 8441 3).
+    pub websocket: bool,
     /// Streams a client may have open (`max_concurrent_streams_in`).
     pub streams: u32,
     /// Bytes of a stream's content in flight (`initial_window_size_in`).
@@ -55,8 +58,10 @@ impl H2Options {
             // own 431 is for what is out of all proportion.
             .max_header_list_size(self.header_list.saturating_mul(2))
             .max_send_buffer_size(SEND_BUFFER)
-            .max_pending_accept_reset_streams(self.cancelled())
-            .enable_connect_protocol();
+            .max_pending_accept_reset_streams(self.cancelled());
+        if self.websocket {
+            builder.enable_connect_protocol();
+        }
         builder
     }
 

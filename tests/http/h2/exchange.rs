@@ -1,15 +1,17 @@
 //! Requests and responses: heads, bodies both ways, trailers, 1xx, and the pace.
 
 use super::client::{H2Client, request, run, whole};
-use super::proxy;
 use super::raw::{DATA, END_STREAM, GET, HEADERS, INTERNAL_ERROR, RST_STREAM, Raw, WINDOW_UPDATE};
-use crate::support::{Origin, ok, until};
+use super::{ON, proxy};
+use crate::support::{Origin, Proxy, ok, until};
 use bytes::Bytes;
 use h2::client::Builder;
 use http::{HeaderMap, Request};
 use std::future::poll_fn;
 use std::io::Write;
+use std::net::TcpListener;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 use strata::metrics::Metric;
 
 const CACHED: &[u8] =
@@ -286,4 +288,34 @@ fn many_streams_of_one_connection_are_served_side_by_side() {
         }
     });
     assert_eq!(proxy.counter(Metric::Http2StreamErrors), 0);
+}
+
+/// The origin does not read, so that the upload waits for room.
+#[test]
+fn a_client_that_resets_an_upload_frees_its_origin_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let rule = format!("map / http://{}/\n", listener.local_addr().unwrap());
+    let proxy = Proxy::with(ON, &rule);
+    run(async {
+        let client = H2Client::connect(proxy.address).await;
+        let (_response, mut send) = client.begin(request("POST", "/"), false).await;
+        let part = Bytes::from(vec![b'x'; 60_000]);
+        let mut sent = 0;
+        // Until the sockets between proxy and origin are full.
+        while sent < 64 << 20 {
+            send.reserve_capacity(part.len());
+            let room = poll_fn(|cx| send.poll_capacity(cx));
+            let room = tokio::time::timeout(Duration::from_secs(1), room).await;
+            let Ok(room) = room else { break };
+            let room = room.unwrap().unwrap();
+            send.send_data(part.slice(..room.min(part.len())), false)
+                .unwrap();
+            sent += room;
+        }
+        assert!(sent < 64 << 20, "the origin reads nothing");
+        send.send_reset(h2::Reason::CANCEL);
+        while proxy.counter(Metric::CurrentClientTransactions) > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
 }

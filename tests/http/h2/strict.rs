@@ -278,3 +278,19 @@ fn fields_above_the_limit_are_431_and_the_connection_goes_on() {
     });
     assert_eq!(proxy.counter(Metric::Http2HeaderListExceeded), 1);
 }
+
+/// In HTTP/1 the blanks would be no part of the value.
+#[test]
+fn a_value_with_blanks_around_it_is_malformed_rfc_9113_8_2_1() {
+    let origin = Origin::with_body("hello");
+    let proxy = proxy("", &origin);
+    for value in [" a", "a ", "\ta", "a\t", " "] {
+        let mut fields = GET.to_vec();
+        fields.push(("x", value));
+        let reset = Fate::Reset(PROTOCOL_ERROR);
+        assert_eq!(fate(&proxy, &fields, &[]), reset, "{value:?}");
+    }
+    assert_eq!(origin.requests().len(), 0);
+    let within = with("", None, &[("x", "a b\tc"), ("y", "")]);
+    assert_eq!(fate(&proxy, &within, &[]), Fate::Answer(200));
+}

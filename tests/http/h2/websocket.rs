@@ -2,6 +2,7 @@
 //! WebSocket (RFC 8441).
 
 use super::client::{H2Client, request, run};
+use super::raw::{GET, Raw};
 use super::{ON, proxy};
 use crate::support::{Origin, Proxy, Recorded, ok, until};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -257,4 +258,28 @@ fn an_origin_that_resets_its_end_of_a_tunnel_resets_the_stream() {
             assert_eq!(error.reason(), Some(h2::Reason::CONNECT_ERROR));
         },
     );
+}
+
+/// A client that is told goes back to HTTP/1, or does without.
+#[test]
+fn extended_connect_is_there_only_where_websockets_are_passed_on() {
+    let origin = Origin::speaking(echo);
+    for (record, known) in [("none", false), ("chat, WebSocket", true)] {
+        let record = format!("CONFIG proxy.config.http.upgrade_protocols STRING {record}\n");
+        let proxy = proxy(&record, &origin);
+        run(async {
+            let client = H2Client::connect(proxy.address).await;
+            client.get("/plain").await;
+            assert_eq!(client.knows_extended_connect(), known, "{record}");
+        });
+        if !known {
+            let mut bold = Raw::connect(proxy.address);
+            let mut ask = GET.to_vec();
+            ask[0].1 = "CONNECT";
+            ask.push((":protocol", "websocket"));
+            bold.head(1, false, &ask).settle();
+        }
+    }
+    let seen = origin.requests();
+    assert!(seen.iter().all(|request| request.target() == "/plain"));
 }
