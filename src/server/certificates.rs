@@ -20,27 +20,25 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 pub(super) fn load(
     source: &Source,
     loaded: &Loaded,
-) -> Result<(Option<Arc<TlsServer>>, Vec<ConfigError>), ConfigError> {
+) -> Result<(Option<Arc<TlsServer>>, Findings), ConfigError> {
     let is_wanted = loaded.ports.ports.iter().any(|port| port.tls);
     let options = TlsOptions::from_records(&loaded.records, &source.dir);
     if !is_wanted || options.versions.is_empty() {
-        return Ok((None, Vec::new()));
+        return Ok((None, Findings::default()));
     }
     let tls = TlsServer::new(options).map_err(|error| {
         let place = load::place_of(&loaded.running, &loaded.records_file, PORTS);
         place.error("ssl", error.to_string())
     })?;
-    let faults = tls.load(&loaded.multicert);
-    Ok((Some(Arc::new(tls)), faults))
+    let found = tls.load(&loaded.multicert);
+    Ok((Some(Arc::new(tls)), found))
 }
 
 /// What a start makes of such faults
 /// (`proxy.config.ssl.server.multicert.exit_on_load_fail`).
-pub(super) fn judged(loaded: &Loaded, faults: Vec<ConfigError>) -> Findings {
-    let mut found = Findings::default();
-    match loaded.records.ssl_server_multicert_exit_on_load_fail {
-        0 => found.warnings = faults,
-        _ => found.errors = faults,
+pub(super) fn judged(loaded: &Loaded, mut found: Findings) -> Findings {
+    if loaded.records.ssl_server_multicert_exit_on_load_fail == 0 {
+        found.warnings.append(&mut found.errors);
     }
     found
 }
@@ -51,11 +49,11 @@ pub(super) fn judged(loaded: &Loaded, faults: Vec<ConfigError>) -> Findings {
 ///
 /// What the start is refused for.
 pub(super) fn open(source: &Source, loaded: &Loaded) -> Result<Option<Arc<TlsServer>>, Findings> {
-    let (tls, faults) = load(source, loaded).map_err(|error| Findings {
+    let (tls, found) = load(source, loaded).map_err(|error| Findings {
         errors: vec![error],
         warnings: Vec::new(),
     })?;
-    let found = judged(loaded, faults);
+    let found = judged(loaded, found);
     if !found.is_usable() {
         return Err(found);
     }

@@ -160,7 +160,10 @@ fn settings_server(opened: &Opened) -> settings::Server {
     let tls = opened.tls.clone();
     settings::Server {
         certificates: Box::new(move |loaded| match &tls {
-            Some(tls) => tls.load(&loaded.multicert),
+            Some(tls) => {
+                let found = tls.load(&loaded.multicert);
+                found.errors.into_iter().chain(found.warnings).collect()
+            }
             None => Vec::new(),
         }),
         apply: Box::new(move |records, hosts| {

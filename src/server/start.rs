@@ -102,7 +102,7 @@ pub fn verify(options: &Options) -> Result<Loaded, Findings> {
     found.errors.extend(user_fault(options, &loaded));
     found.errors.extend(log_fault(options, &loaded));
     match certificates::load(&source, &loaded) {
-        Ok((_, faults)) => found.extend(certificates::judged(&loaded, faults)),
+        Ok((_, faulty)) => found.extend(certificates::judged(&loaded, faulty)),
         Err(error) => found.errors.push(error),
     }
     found.warnings.extend(unheeded_user(options, &loaded));

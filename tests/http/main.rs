@@ -27,6 +27,7 @@ mod parts;
 mod push;
 mod ranges;
 mod records;
+mod staple;
 mod suspect;
 mod targets;
 mod tls;

@@ -1,6 +1,7 @@
 //! TLS with clients: certificates by name, versions, resumption, ends.
 
 use crate::pki::{Authority, Issued, TlsClient, connect, given, provider};
+use crate::staple::staple;
 use crate::support::{Client, Origin, Proxy, ok, until};
 use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -427,10 +428,11 @@ fn a_chain_from_a_file_of_its_own_is_sent_along() {
 #[test]
 fn an_ocsp_response_is_stapled_to_its_certificate() {
     let site = Site::new();
-    site.issue("a.pem", &["a.example"]);
+    let certificate = site.issue("a.pem", &["a.example"]);
+    let response = staple(&certificate);
     let staples = site.dir.path().join("staples");
     std::fs::create_dir(&staples).unwrap();
-    std::fs::write(staples.join("a.ocsp"), b"a response").unwrap();
+    std::fs::write(staples.join("a.ocsp"), &response).unwrap();
     let records = format!(
         "CONFIG proxy.config.ssl.ocsp.response.path STRING {}\n",
         staples.display()
@@ -442,7 +444,7 @@ fn an_ocsp_response_is_stapled_to_its_certificate() {
         let stapled = Arc::clone(&anybody.1);
         let client = Arc::new(trusting(&[version], anybody));
         given(&client, proxy.address, "a.example").unwrap();
-        assert_eq!(*stapled.lock().unwrap(), b"a response");
+        assert_eq!(*stapled.lock().unwrap(), response);
     }
 }
 

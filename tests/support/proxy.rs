@@ -9,7 +9,7 @@ use strata::cache::{Cache, CacheOptions, SpanOptions};
 use strata::config::place::Place;
 use strata::config::records::{Records, RecordsFile};
 use strata::config::ssl_multicert::{self, MulticertFile};
-use strata::config::{cache_rules, connect_ports::ConnectPorts, ip_allow, remap};
+use strata::config::{Findings, cache_rules, connect_ports::ConnectPorts, ip_allow, remap};
 use strata::http::forwarding::ViaIdentity;
 use strata::metrics::{Metric, Registry};
 use strata::proxy::access_log::AccessLog;
@@ -124,7 +124,7 @@ impl Proxy {
         let snapshot = snapshot(records, remap);
         let options = TlsOptions::from_records(&snapshot.records, dir);
         let tls = TlsServer::new(options).unwrap();
-        assert_eq!(tls.load(&multicert_file(multicert)), []);
+        assert_eq!(tls.load(&multicert_file(multicert)), Findings::default());
         let tls = Some(Arc::new(tls));
         Self::running(snapshot, Box::new(|shared| Shared { tls, ..shared }))
     }
@@ -143,7 +143,7 @@ impl Proxy {
         let snapshot = snapshot(records, "");
         let options = TlsOptions::from_records(&snapshot.records, dir);
         let tls = TlsServer::new(options).unwrap();
-        assert_eq!(tls.load(&multicert_file(multicert)), []);
+        assert_eq!(tls.load(&multicert_file(multicert)), Findings::default());
         let tls = Some(Arc::new(tls));
         Self::on_port(http2, snapshot, Box::new(|shared| Shared { tls, ..shared }))
     }

@@ -1,5 +1,6 @@
 //! One certificate with its key, from its files.
 
+use super::ocsp::{self, StapleError};
 use super::options::Directories;
 use crate::config::ssl_multicert::CertificateFiles;
 use rustls::SignatureAlgorithm;
@@ -71,7 +72,8 @@ pub(super) struct Contents {
     /// None where it is in the certificate's own file.
     key: Option<(PathBuf, Vec<u8>)>,
     chain: Option<(PathBuf, Vec<u8>)>,
-    staple: Option<(PathBuf, Vec<u8>)>,
+    /// A file that can't be read is no fault of the certificate.
+    staple: Option<(PathBuf, Result<Vec<u8>, StapleError>)>,
 }
 
 impl Contents {
@@ -90,7 +92,7 @@ impl Contents {
             certificate: read((&directories.certificates, &files.certificate))?,
             key: key.map(read).transpose()?,
             chain: chain.map(read).transpose()?,
-            staple: staple.map(read).transpose()?,
+            staple: staple.map(|(dir, name)| read_staple(dir.join(name))),
         })
     }
 
@@ -101,9 +103,11 @@ impl Contents {
             Some(&self.certificate),
             self.key.as_ref(),
             self.chain.as_ref(),
-            self.staple.as_ref(),
         ];
-        for (_, bytes) in files.into_iter().flatten() {
+        let files = files.into_iter().flatten().map(|(_, bytes)| bytes);
+        let staple = self.staple.as_ref();
+        let staple = staple.and_then(|(_, read)| read.as_ref().ok());
+        for bytes in files.chain(staple) {
             // A digest of each, so that no byte may move from file to file.
             hash.update(&xxh3_64(bytes).to_le_bytes());
         }
@@ -116,6 +120,14 @@ fn read(file: PathBuf) -> Result<(PathBuf, Vec<u8>), CertificateError> {
         Ok(bytes) => Ok((file, bytes)),
         Err(cause) => Err(CertificateError::Unreadable { file, cause }),
     }
+}
+
+fn read_staple(file: PathBuf) -> (PathBuf, Result<Vec<u8>, StapleError>) {
+    let read = bounded(&file);
+    (
+        file,
+        read.map_err(|error| StapleError::Unreadable(error.to_string())),
+    )
 }
 
 fn bounded(file: &Path) -> io::Result<Vec<u8>> {
@@ -139,13 +151,21 @@ pub(super) struct Certificate {
     pub(super) expires: u64,
     /// Of what it was made from.
     pub(super) digest: u64,
+    /// The second to which its staple holds; none without one.
+    pub(super) stapled_until: Option<u64>,
+    /// Why there is no staple, or an older one, though a file is named.
+    pub(super) staple_fault: Option<(PathBuf, StapleError)>,
 }
 
 impl Certificate {
-    /// Makes it from what its files hold.
-    pub(super) fn parse(contents: &Contents) -> Result<Self, CertificateError> {
+    /// Makes it from what its files hold at second `now` of 1970.
+    pub(super) fn parse(contents: &Contents, now: u64) -> Result<Self, CertificateError> {
         let chain = chain(contents)?;
-        let (names, expires) = described(&contents.certificate.0, &chain)?;
+        let Described {
+            names,
+            expires,
+            serial,
+        } = described(&contents.certificate.0, &chain)?;
         let (file, bytes) = contents.key.as_ref().unwrap_or(&contents.certificate);
         let key = PrivateKeyDer::from_pem_slice(bytes);
         let key = key.map_err(|cause| CertificateError::NoKey {
@@ -156,14 +176,30 @@ impl Certificate {
             file: file.clone(),
             cause,
         })?;
-        let staple = contents.staple.as_ref();
-        key.ocsp = staple.map(|(_, bytes)| bytes.clone());
+        let mut stapled_until = None;
+        let mut staple_fault = None;
+        if let Some((file, read)) = &contents.staple {
+            match judged(read.as_ref(), &serial, now) {
+                Ok((staple, end)) => {
+                    key.ocsp = Some(staple.clone());
+                    stapled_until = Some(end);
+                }
+                Err(fault) => staple_fault = Some((file.clone(), fault)),
+            }
+        }
         Ok(Self {
             key: Arc::new(key),
             names,
             expires,
             digest: contents.digest(),
+            stapled_until,
+            staple_fault,
         })
+    }
+
+    /// Whether its staple is not to be sent any more.
+    pub(super) fn is_overdue(&self, now: u64) -> bool {
+        self.stapled_until.is_some_and(|end| end <= now)
     }
 
     /// Whether its key is of RSA: slower to sign with than others.
@@ -219,11 +255,27 @@ fn certified(
     Ok(certified)
 }
 
-/// The names and the last second of the first certificate.
-fn described(
-    file: &Path,
-    chain: &[CertificateDer<'_>],
-) -> Result<(Vec<String>, u64), CertificateError> {
+/// A staple, and the second to which it holds.
+fn judged<'r>(
+    read: Result<&'r Vec<u8>, &StapleError>,
+    serial: &[u8],
+    now: u64,
+) -> Result<(&'r Vec<u8>, u64), StapleError> {
+    let bytes = read.map_err(Clone::clone)?;
+    Ok((bytes, ocsp::until(bytes, serial, now)?))
+}
+
+/// What is to be known of a certificate itself.
+struct Described {
+    names: Vec<String>,
+    /// Its last second, since 1970.
+    expires: u64,
+    /// In the bytes of DER.
+    serial: Vec<u8>,
+}
+
+/// What the first certificate says of itself.
+fn described(file: &Path, chain: &[CertificateDer<'_>]) -> Result<Described, CertificateError> {
     let malformed = |cause: String| CertificateError::Malformed {
         file: file.to_owned(),
         cause,
@@ -231,8 +283,11 @@ fn described(
     let first = chain.first().map(AsRef::as_ref).unwrap_or_default();
     let (_, parsed) = X509Certificate::from_der(first).map_err(|e| malformed(e.to_string()))?;
     let expires = parsed.validity().not_after.timestamp();
-    let names = names(&parsed).map_err(malformed)?;
-    Ok((names, u64::try_from(expires).unwrap_or(0)))
+    Ok(Described {
+        names: names(&parsed).map_err(malformed)?,
+        expires: u64::try_from(expires).unwrap_or(0),
+        serial: parsed.raw_serial().to_vec(),
+    })
 }
 
 /// The DNS names of the subject; its common name where it has none (RFC 9525

@@ -2,8 +2,8 @@
 
 use super::certificate::{Certificate, CertificateError, Contents};
 use super::options::Directories;
-use crate::config::ConfigError;
 use crate::config::ssl_multicert::{CertificateFiles, Destination, Entry, MulticertFile};
+use crate::config::{ConfigError, Findings};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,25 +21,36 @@ pub(super) struct Certificates {
     default: Candidates,
     /// Each by its files.
     held: HashMap<CertificateFiles, Arc<Certificate>>,
-    /// What is wrong with those that are missing, or not of now.
-    pub(super) faults: Vec<ConfigError>,
+    /// What is wrong: errors of those that are missing, or not of now, and
+    /// warnings of those that are served without their staple.
+    pub(super) found: Findings,
 }
 
 impl Certificates {
     /// The certificates of the file. One that `before` has of the same contents
     /// is taken from there, and so is one whose files are faulty now: a fault
-    /// concerns no other certificate.
-    pub(super) fn load(file: &MulticertFile, directories: &Directories, before: &Self) -> Self {
+    /// concerns no other certificate. A staple that is not one for the
+    /// certificate at second `now` of 1970 is left out.
+    pub(super) fn load(
+        file: &MulticertFile,
+        (directories, now): (&Directories, u64),
+        before: &Self,
+    ) -> Self {
         let mut loaded = Self::default();
         for entry in &file.entries {
             let mut candidates = Vec::new();
             for files in &entry.certificates {
-                match before.renewed(files, directories) {
-                    Ok(certificate) => candidates.push(loaded.hold(files, certificate)),
+                match before.renewed(files, (directories, now)) {
+                    Ok(certificate) => {
+                        let unfit = staple_fault(entry, files, &certificate);
+                        loaded.found.warnings.extend(unfit);
+                        candidates.push(loaded.hold(files, certificate));
+                    }
                     Err(error) => {
                         let old = before.held.get(files).map(Arc::clone);
                         loaded
-                            .faults
+                            .found
+                            .errors
                             .push(fault(entry, files, &error, old.is_some()));
                         candidates.extend(old.map(|old| loaded.hold(files, old)));
                     }
@@ -55,14 +66,15 @@ impl Certificates {
     fn renewed(
         &self,
         files: &CertificateFiles,
-        directories: &Directories,
+        (directories, now): (&Directories, u64),
     ) -> Result<Arc<Certificate>, CertificateError> {
         let contents = Contents::read(files, directories)?;
         let digest = contents.digest();
-        let held = self.held.get(files).filter(|held| held.digest == digest);
+        let held = self.held.get(files);
+        let held = held.filter(|held| held.digest == digest && !held.is_overdue(now));
         match held {
             Some(same) => Ok(Arc::clone(same)),
-            None => Certificate::parse(&contents).map(Arc::new),
+            None => Certificate::parse(&contents, now).map(Arc::new),
         }
     }
 
@@ -115,10 +127,30 @@ impl Certificates {
         lists.into_iter().flatten().flatten()
     }
 
+    /// All that is wrong.
+    pub(super) fn faults(&self) -> impl Iterator<Item = &ConfigError> {
+        self.found.errors.iter().chain(&self.found.warnings)
+    }
+
     /// Each certificate with its files.
     pub(super) fn held(&self) -> impl Iterator<Item = (&CertificateFiles, &Arc<Certificate>)> {
         self.held.iter()
     }
+}
+
+/// What is wrong with the staple of a certificate that is served.
+fn staple_fault(
+    entry: &Entry,
+    files: &CertificateFiles,
+    certificate: &Certificate,
+) -> Option<ConfigError> {
+    let (file, fault) = certificate.staple_fault.as_ref()?;
+    let name = files.staple.as_deref().unwrap_or_default();
+    let what = format!(
+        "{} is not stapled: {fault}; the certificate is served without",
+        file.display()
+    );
+    Some(entry.place.error(name, what))
 }
 
 fn fault(

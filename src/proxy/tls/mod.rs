@@ -9,12 +9,14 @@ mod certificates;
 mod choose;
 mod counters;
 mod handshake;
+mod ocsp;
 mod options;
 mod outbound;
 mod server;
 
 pub use certificate::CertificateError;
 pub use handshake::HandshakeError;
+pub use ocsp::StapleError;
 pub use options::{ClientProof, Directories, TlsOptions};
 pub use outbound::{OriginTls, TlsError, TlsFault};
 pub use server::{CertificateState, Summary, TlsServer};

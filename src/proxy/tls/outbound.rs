@@ -303,7 +303,7 @@ fn own_certificate(records: &Records, dir: &Path) -> Result<Option<Certificate>,
         chain: None,
         staple: None,
     };
-    Certificate::parse(&Contents::read(&files, &directories)?).map(Some)
+    Certificate::parse(&Contents::read(&files, &directories)?, 0).map(Some)
 }
 
 fn identity(

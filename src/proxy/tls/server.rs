@@ -5,8 +5,9 @@ use super::certificates::Certificates;
 use super::choose::Chooser;
 use super::options::{ClientProof, Directories, TlsOptions};
 use super::outbound::TlsError;
-use crate::config::ConfigError;
+use crate::base::clock::{Clock, SystemClock};
 use crate::config::ssl_multicert::MulticertFile;
+use crate::config::{ConfigError, Findings};
 use crate::proxy::listener::Dialect;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -87,9 +88,10 @@ impl TlsServer {
 
     /// Serves the certificates of the file from now on; handshakes under way go
     /// on with those they began with. What is wrong with single ones is
-    /// returned: such a one is served as it was before, if it was. Reads files:
-    /// not for an event thread.
-    pub fn load(&self, file: &MulticertFile) -> Vec<ConfigError> {
+    /// returned: one of the errors is served as it was before, if it was; one of
+    /// the warnings without its OCSP response. Reads files: not for an event
+    /// thread.
+    pub fn load(&self, file: &MulticertFile) -> Findings {
         let mut now = self.file.lock();
         now.clone_from(file);
         self.reload(&now)
@@ -100,17 +102,19 @@ impl TlsServer {
     pub fn refresh(&self) -> Vec<ConfigError> {
         let file = self.file.lock();
         let before = self.certificates.load_full();
-        let mut faults = self.reload(&file);
-        faults.retain(|fault| !before.faults.contains(fault));
-        faults
+        let found = self.reload(&file);
+        let faults = found.errors.into_iter().chain(found.warnings);
+        let is_new = |fault: &ConfigError| before.faults().all(|known| known != fault);
+        faults.filter(is_new).collect()
     }
 
-    fn reload(&self, file: &MulticertFile) -> Vec<ConfigError> {
+    fn reload(&self, file: &MulticertFile) -> Findings {
         let before = self.certificates.load_full();
-        let loaded = Certificates::load(file, &self.directories, &before);
-        let faults = loaded.faults.clone();
+        let now = SystemClock::new().wall().as_secs();
+        let loaded = Certificates::load(file, (&self.directories, now), &before);
+        let found = loaded.found.clone();
         self.certificates.store(Arc::new(loaded));
-        faults
+        found
     }
 
     /// Every certificate that is served, by its file's name.
@@ -132,7 +136,7 @@ impl TlsServer {
     /// What is wrong with certificates now.
     #[must_use]
     pub fn faults(&self) -> Vec<ConfigError> {
-        self.certificates.load().faults.clone()
+        self.certificates.load().faults().cloned().collect()
     }
 
     /// All of them in three numbers.
@@ -143,7 +147,7 @@ impl TlsServer {
         let ends = certificates.held().map(|(_, held)| held.expires);
         Summary {
             served: count(certificates.held().count()),
-            faulty: count(certificates.faults.len()),
+            faulty: count(certificates.faults().count()),
             first_expiry: ends.min().unwrap_or(0),
         }
     }
