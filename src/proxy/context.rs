@@ -3,6 +3,7 @@
 use super::access_log::{AccessLog, LogSink};
 use super::answer::Voice;
 use super::cached::Fills;
+use super::h2::UploadRoom;
 use super::life::Life;
 use super::origin::{OriginPool, PoolParts, ServerCounts};
 use super::resolve::Resolver;
@@ -68,6 +69,8 @@ pub struct WorkerContext {
     pub origins: OriginPool,
     /// This thread's end of the access log.
     pub log: LogSink,
+    /// Memory for uploads over this thread's HTTP/2 connections.
+    pub uploads: UploadRoom,
     /// The configuration that the thread's own parts follow.
     generation: Cell<u64>,
     date: DateCache,
@@ -88,6 +91,7 @@ impl WorkerContext {
         let origins = OriginPool::new(Arc::clone(&snapshot.origin), resolver, parts);
         Self {
             log: shared.log.sink(Arc::clone(&cells)),
+            uploads: UploadRoom::default(),
             shared,
             cells,
             origins,

@@ -6,6 +6,7 @@ use super::guarded::Guarded;
 use super::head::{self, Ask, Rules};
 use super::options::H2Options;
 use super::reply::Reply;
+use super::room::Taken;
 use super::stream::Stream;
 use super::watch::Watch;
 use crate::metrics::{Held, Metric};
@@ -19,7 +20,7 @@ use crate::proxy::transaction;
 use bytes::Bytes;
 use h2::server::{Connection, SendResponse};
 use h2::{Reason, RecvStream};
-use http::Request;
+use http::{Method, Request};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -96,6 +97,9 @@ where
         peer: arrived.peer,
         context: Rc::clone(&context),
         watch,
+        window: options.first_window(),
+        wide: options.wide_window(),
+        room: None,
         tasks: JoinSet::new(),
         opened: 0,
         drains: false,
@@ -169,6 +173,11 @@ struct Streams {
     peer: Peer,
     rules: Rc<Rules>,
     watch: Rc<Watch>,
+    /// Bytes of the connection's window before an upload, and from then on.
+    window: u32,
+    wide: u32,
+    /// There once the window is wide: a client keeps what it was given.
+    room: Option<Taken>,
     tasks: JoinSet<()>,
     /// Streams since the connection began.
     opened: usize,
@@ -197,6 +206,7 @@ impl Streams {
                 biased;
                 accepted = connection.accept() => match accepted {
                     Some(Ok(accepted)) => {
+                        self.widen(&accepted.0, connection);
                         self.open(accepted);
                         if self.opened.is_multiple_of(BURST) {
                             self.pause(connection).await;
@@ -228,6 +238,23 @@ impl Streams {
         }
         if !self.drains && self.context.shared.life.stage() != Stage::Serving {
             self.drain(connection);
+        }
+    }
+
+    /// An upload has room of its own, while the thread has that for its
+    /// connection; else it shares the connection's with the others. A tunnel is
+    /// read as it comes.
+    fn widen<T>(&mut self, request: &Request<RecvStream>, connection: &mut Connection<T, Bytes>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let uploads = !request.body().is_end_stream() && request.method() != Method::CONNECT;
+        if uploads && self.room.is_none() {
+            let more = self.wide.saturating_sub(self.window);
+            self.room = self.context.uploads.take(more.into());
+            if self.room.is_some() {
+                connection.set_target_window_size(self.wide);
+            }
         }
     }
 

@@ -13,11 +13,13 @@ mod guarded;
 mod head;
 mod options;
 mod reply;
+mod room;
 mod stream;
 mod watch;
 
 pub(super) use conn::{Arrived, serve};
 pub use options::H2Options;
+pub use room::UploadRoom;
 pub use watch::FrameLimits;
 
 /// What a client says first (RFC 9113 3.4).

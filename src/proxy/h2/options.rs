@@ -8,8 +8,9 @@ use std::time::Duration;
 /// bytes are shared with the cache, so what they cost is not the copy.
 const SEND_BUFFER: usize = 65_536;
 
-/// Bytes of requests that a connection may hold, all its streams together.
-const CONNECTION_WINDOW_MAX: u32 = 16 << 20;
+/// Bytes of requests that a connection with a wide window may hold, all its
+/// streams together.
+const CONNECTION_WINDOW_MAX: u32 = 1 << 20;
 
 /// The bounds of one HTTP/2 connection, taken from the records (`http2.*`) when
 /// it opens.
@@ -51,7 +52,7 @@ impl H2Options {
         builder
             .max_concurrent_streams(self.streams)
             .initial_window_size(self.window)
-            .initial_connection_window_size(self.connection_window())
+            .initial_connection_window_size(self.first_window())
             .max_frame_size(self.frame)
             .header_table_size(self.table)
             // Twice ours, so that it is we who refuse and count; the library's
@@ -73,10 +74,16 @@ impl H2Options {
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
+    /// A connection's window before it uploads: one that HTTP/2 begins with, or
+    /// a stream's (RFC 9113 6.9.2).
+    pub(super) fn first_window(&self) -> u32 {
+        self.window.max(65_535)
+    }
+
     /// Room for each stream, so that an upload that nobody reads holds up no
     /// other; of very many streams, not for all.
-    fn connection_window(&self) -> u32 {
+    pub(super) fn wide_window(&self) -> u32 {
         let all = self.window.saturating_mul(self.streams);
-        all.min(CONNECTION_WINDOW_MAX).max(self.window)
+        all.min(CONNECTION_WINDOW_MAX).max(self.first_window())
     }
 }

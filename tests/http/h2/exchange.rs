@@ -319,3 +319,34 @@ fn a_client_that_resets_an_upload_frees_its_origin_at_once() {
         }
     });
 }
+
+/// Whether the connection's window is opened wide for an upload.
+fn is_widened(client: &mut Raw, stream: u32) -> bool {
+    let mut post = GET.to_vec();
+    post[0].1 = "POST";
+    let frames = client.head(stream, false, &post).settle();
+    let wide = |frame: &&super::raw::Frame| {
+        let by = frame.payload.first_chunk().copied();
+        let by = u32::from_be_bytes(by.unwrap_or_default());
+        (frame.kind, frame.stream) == (WINDOW_UPDATE, 0) && by > 500_000
+    };
+    let early = client.settle();
+    frames.iter().chain(&early).any(|frame| wide(&frame))
+}
+
+/// However many connections upload to origins that do not read.
+#[test]
+fn what_is_held_of_uploads_is_bounded_over_all_connections() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let rule = format!("map / http://{}/\n", listener.local_addr().unwrap());
+    let proxy = Proxy::with(ON, &rule);
+    let mut clients: Vec<_> = (0..80).map(|_| Raw::connect(proxy.address)).collect();
+    let wide = clients.iter_mut().map(|client| is_widened(client, 1));
+    let wide = wide.filter(|widened| *widened).count();
+    assert!((64..70).contains(&wide), "{wide} of 1 MiB in 64");
+    drop(clients.remove(0));
+    until("the end", || {
+        proxy.counter(Metric::Http2CurrentConnections) == 79
+    });
+    assert!(is_widened(&mut clients[78], 3));
+}
