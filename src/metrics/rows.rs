@@ -656,6 +656,8 @@ metrics! {
     OutcomeUncacheableStatus = "strata.outcome.uncacheable_status", Counter;
     /// Requests that ended so: `Vary: *` matches no other request (RFC 9110 12.5.5).
     OutcomeUncacheableVary = "strata.outcome.uncacheable_vary", Counter;
+    /// Connections over TLS with origins that are not proven, and used all the same (`ssl.client.verify.server.policy` PERMISSIVE).
+    SslOriginUnproven = "strata.ssl.origin_unproven", Counter;
     /// Bytes of the objects (head and body) that cache reads found in the capacity tier.
     TierCapacityBytes = "strata.tier.capacity.bytes", Counter;
     /// Objects that only the fast tier held, copied to the capacity tier before the fast

@@ -243,10 +243,14 @@ impl Router<'_> {
     }
 
     fn routed(&self, mut head: RequestHead, url: RequestUrl, aim: Aim) -> Routed {
-        let guard = match aim.mode {
-            Mode::Reverse => None,
-            Mode::Forward => Some(self.guard(&head.method, aim.target.port)),
+        let (guard, options) = match aim.mode {
+            Mode::Reverse => (None, self.ruled.then_some(&self.snapshot.origin)),
+            Mode::Forward => (
+                Some(self.guard(&head.method, aim.target.port)),
+                Some(&self.snapshot.chosen_origin),
+            ),
         };
+        let options = options.map(Arc::clone);
         let key = cache_key(&self.snapshot.records, &url, &aim.target);
         let upgrade = head.upgrade(&self.snapshot.records.http_upgrade_protocols);
         let policy = self.policy(&head.method, &aim.target);
@@ -263,7 +267,7 @@ impl Router<'_> {
                 place: aim.place,
                 path_and_query: aim.target.path_and_query,
                 guard,
-                options: self.ruled.then(|| Arc::clone(&self.snapshot.origin)),
+                options,
             },
             upgrade,
             content: None,

@@ -76,6 +76,9 @@ pub struct Snapshot {
     pub introducers: Introducers,
     /// Limits, timeouts and TLS of the origin side, from the records.
     pub origin: Arc<OriginOptions>,
+    /// The same for origins that clients choose, to which our certificate is not
+    /// shown.
+    pub chosen_origin: Arc<OriginOptions>,
     /// What names are resolved by, from the records and the files they name.
     pub names: Arc<NameSources>,
     /// As it is for the requests of rules that override records.
@@ -112,6 +115,7 @@ impl Snapshot {
             connect_ports: parts.connect_ports,
             remap: Arc::new(parts.remap),
             ip_allow: Arc::new(parts.ip_allow),
+            chosen_origin: chosen_origin(&records, parts.origin_tls.as_ref()),
             origin: origin(&records, parts.origin_tls),
             forward: clients(&records.http_forward_allow),
             cache_status: told_cache_status(&records),
@@ -148,6 +152,7 @@ impl Snapshot {
         let records = &ruled.records;
         Self {
             policy: Arc::new(settings::cache_policy(records)),
+            chosen_origin: chosen_origin(records, ruled.origin_tls.as_ref()),
             origin: origin(records, ruled.origin_tls.clone()),
             cache_status: told_cache_status(records),
             records: Arc::clone(records),
@@ -161,6 +166,10 @@ fn origin(records: &Records, tls: Option<Arc<OriginTls>>) -> Arc<OriginOptions> 
         tls,
         ..OriginOptions::from_records(records)
     })
+}
+
+fn chosen_origin(records: &Records, tls: Option<&Arc<OriginTls>>) -> Arc<OriginOptions> {
+    origin(records, tls.map(OriginTls::nameless))
 }
 
 fn told_cache_status(records: &Records) -> ForwardPolicy {

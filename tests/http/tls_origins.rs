@@ -29,6 +29,10 @@ impl SecureOrigin {
     /// As [`Self::start`], of the protocols that it knows the first that the
     /// proxy offers; whichever it is, HTTP/1 is spoken.
     fn choosing(issued: &Issued, authority: Option<&Authority>, alpn: &[&str]) -> Self {
+        Self::serve(Self::config(issued, authority, alpn))
+    }
+
+    fn config(issued: &Issued, authority: Option<&Authority>, alpn: &[&str]) -> Arc<ServerConfig> {
         let builder = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .unwrap();
@@ -48,11 +52,15 @@ impl SecureOrigin {
             )
             .unwrap();
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        Self::serve(Arc::new(config))
+        Arc::new(config)
     }
 
     fn serve(config: Arc<ServerConfig>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::serve_at(config, ([127, 0, 0, 1], 0).into())
+    }
+
+    fn serve_at(config: Arc<ServerConfig>, at: SocketAddr) -> Self {
+        let listener = TcpListener::bind(at).unwrap();
         let origin = Self {
             address: listener.local_addr().unwrap(),
             connections: Arc::default(),
@@ -198,11 +206,12 @@ fn an_origin_that_can_t_prove_itself_is_502_unless_a_record_lets_it() {
         assert_eq!(Client::connect(proxy.address).ask(GET).status, 502);
         assert!(proxy.counter(counted) > 0, "{counted:?}");
         assert_eq!(proxy.counter(Metric::SslSuccessOut), 0);
-        for policy in ["PERMISSIVE", "DISABLED"] {
+        for (policy, told) in [("PERMISSIVE", 1), ("DISABLED", 0)] {
             let policy =
                 format!("CONFIG proxy.config.ssl.client.verify.server.policy STRING {policy}\n");
             let proxy = site.proxy(&policy, &origin.map("localhost"));
             assert_eq!(Client::connect(proxy.address).ask(GET).status, 200);
+            assert_eq!(proxy.counter(Metric::SslOriginUnproven), told);
         }
     }
 }
@@ -240,6 +249,54 @@ fn the_proxy_proves_itself_to_an_origin_that_asks() {
     let proxy = site.proxy(&records, &origin.map("localhost"));
     let answer = Client::connect(proxy.address).ask(GET);
     assert!(answer.text().ends_with(" localhost 1"), "{}", answer.text());
+}
+
+/// What the proxy proves itself by is for the origins of its operator.
+#[test]
+fn an_origin_that_a_client_chooses_is_not_shown_the_proxy_s_certificate() {
+    let site = Site::new();
+    let own = site.authority.issue(&["proxy.example"]);
+    let path = |name: &str| site.dir.path().join(name);
+    own.write_apart(&path("own.pem"), &path("own.key"));
+    let issued = site.authority.issue(&["localhost"]);
+    let origin = SecureOrigin::start(&issued, Some(&site.authority));
+    let records = format!(
+        "{}CONFIG proxy.config.url_remap.remap_required INT 0\n\
+         CONFIG proxy.config.ssl.client.cert.filename STRING own.pem\n\
+         CONFIG proxy.config.ssl.client.private_key.filename STRING own.key\n",
+        site.records("")
+    );
+    let open = "ip_allow:\n\
+        - {apply: in, ip_addrs: 127.0.0.1, action: allow, methods: ALL}\n\
+        - {apply: out, ip_addrs: 127.0.0.0/8, action: allow, methods: ALL}\n";
+    let files = (site.dir.path(), open);
+    let proxy = Proxy::with_origin_tls_and_ip_allow(&records, &origin.map("localhost"), files);
+    let mut client = Client::connect(proxy.address);
+    let mapped = client.ask(GET);
+    assert!(mapped.text().ends_with(" localhost 1"), "{}", mapped.text());
+    let port = origin.address.port();
+    let chosen = format!("GET https://localhost:{port}/x HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(client.ask(chosen).status, 502, "the origin wants a proof");
+}
+
+/// Two servers of one name, of which the first can't prove itself.
+#[test]
+fn another_address_is_tried_when_a_server_can_t_prove_itself() {
+    let site = Site::new();
+    let good = SecureOrigin::start(&site.authority.issue(&["two.example"]), None);
+    let port = good.address.port();
+    let config = SecureOrigin::config(&expired(&site.authority), None, &[]);
+    let bad = SecureOrigin::serve_at(config, ([127, 0, 0, 2], port).into());
+    let hosts = site.dir.path().join("hosts");
+    std::fs::write(&hosts, "127.0.0.2 two.example\n127.0.0.1 two.example\n").unwrap();
+    let records = format!(
+        "CONFIG proxy.config.hostdb.host_file.path STRING {}\n",
+        hosts.display()
+    );
+    let proxy = site.proxy(&records, &good.map("two.example"));
+    assert_eq!(Client::connect(proxy.address).ask(GET).status, 200);
+    assert_eq!(bad.connections(), 1, "it is not asked again");
+    assert_eq!(proxy.counter(Metric::SslOriginExpiredCert), 1);
 }
 
 #[test]

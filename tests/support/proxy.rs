@@ -108,6 +108,21 @@ impl Proxy {
         Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
     }
 
+    /// As [`Self::with_origin_tls`], with this ip_allow.yaml beside the directory.
+    pub(crate) fn with_origin_tls_and_ip_allow(
+        records: &str,
+        remap: &str,
+        (dir, ip_allow): (&std::path::Path, &str),
+    ) -> Self {
+        let (file, findings) = ip_allow::parse("ip_allow.yaml", ip_allow.as_bytes());
+        assert_eq!(findings.errors, []);
+        let parts = SnapshotParts {
+            ip_allow: IpAllow::new(&file),
+            ..secured(records, remap, dir)
+        };
+        Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
+    }
+
     /// As [`Self::reload`], with TLS with origins as the records say.
     pub(crate) fn reload_origin_tls(&self, records: &str, remap: &str, dir: &std::path::Path) {
         let generation = self.snapshot.load().generation + 1;

@@ -49,11 +49,10 @@ impl Dial<'_> {
     ) -> Result<Dialled, OriginError> {
         let slot = Rc::new(Slot::take(self.pool, self.server, self.options)?);
         let kept = switching.then(|| Rc::clone(&slot));
-        let stream = self.stream().await?;
-        let peer = stream.peer_addr();
-        let peer = peer.map_err(|error| OriginError::Closed(error.to_string()))?;
-        let peer = peer.ip();
-        let stream = self.secured(stream, speech).await?;
+        let addresses = self.addresses().await?;
+        // Boxed, as is what is in it: what waits for an origin would grow by all of it.
+        let ready = self.first(&addresses, async |ip| self.ready(ip, speech).await);
+        let (stream, peer) = Box::pin(ready).await?;
         let unasked = speech == Speech::Two && !self.server.is_secured();
         if unasked || stream.agreed_on_h2() {
             let shaken = SharedConnection::shake((stream, peer), slot, self.options, self.pool);
@@ -67,6 +66,16 @@ impl Dial<'_> {
             peer,
             _slot: kept,
         })))
+    }
+
+    /// A connection to that address, as its server wants it.
+    async fn ready(
+        &self,
+        ip: IpAddr,
+        speech: Speech,
+    ) -> Result<(OriginStream, IpAddr), OriginError> {
+        let stream = self.open(ip).await?;
+        Ok((self.secured(stream, speech).await?, ip))
     }
 
     /// The connection as its server wants it: in clear, or over TLS.
@@ -88,6 +97,7 @@ impl Dial<'_> {
         match shaken.map_err(late).flatten() {
             Ok(stream) => {
                 tls::count_origin(&self.pool.cells, stream.get_ref().1);
+                tls.count_unproven(&self.pool.cells);
                 Ok(OriginStream::Tls(Box::new(stream)))
             }
             Err(fault) => {
@@ -100,9 +110,8 @@ impl Dial<'_> {
 
     /// A socket: the server's addresses are tried in turn.
     pub(super) async fn stream(&self) -> Result<TcpStream, OriginError> {
-        let stream = self.first_open(&self.addresses().await?).await?;
-        self.pool.cells.add(Metric::TotalServerConnections, 1);
-        Ok(stream)
+        let addresses = self.addresses().await?;
+        self.first(&addresses, async |ip| self.open(ip).await).await
     }
 
     /// The server's addresses that the policy lets through, at least one.
@@ -127,13 +136,29 @@ impl Dial<'_> {
         }
     }
 
-    async fn first_open(&self, addresses: &[IpAddr]) -> Result<TcpStream, OriginError> {
+    /// What `open` makes of the first address that it can. An address is tried
+    /// again within the record's limit, but for one whose server can't prove
+    /// itself: another may, and it would not a moment later.
+    async fn first<T>(
+        &self,
+        addresses: &[IpAddr],
+        open: impl AsyncFn(IpAddr) -> Result<T, OriginError>,
+    ) -> Result<T, OriginError> {
         let tries = addresses.len().max(self.options.connect_retries + 1);
         let mut last = OriginError::Closed("no address was tried".to_owned());
+        let mut unproven = Vec::new();
         for ip in addresses.iter().cycle().take(tries) {
-            match self.open(*ip).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
+            if unproven.contains(ip) {
+                continue;
+            }
+            match open(*ip).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => {
+                    if matches!(error, OriginError::Tls { .. }) {
+                        unproven.push(*ip);
+                    }
+                    last = error;
+                }
             }
         }
         Err(last)
@@ -148,6 +173,7 @@ impl Dial<'_> {
             .map_err(|source| OriginError::Connect { addr, source })?;
         // Without it only the latency suffers.
         drop(stream.set_nodelay(true));
+        self.pool.cells.add(Metric::TotalServerConnections, 1);
         Ok(stream)
     }
 }

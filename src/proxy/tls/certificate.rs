@@ -47,6 +47,12 @@ pub enum CertificateError {
         /// The reader's reason.
         cause: String,
     },
+    /// A file of authorities has none that can be one.
+    #[error("{} holds no certificate of an authority that can be read", file.display())]
+    NoAuthority {
+        /// The file.
+        file: PathBuf,
+    },
     /// The first certificate of its file can't be read.
     #[error("{} is no X.509 certificate: {cause}", file.display())]
     Malformed {

@@ -5,6 +5,7 @@ use super::options::Directories;
 use crate::config::records::Records;
 use crate::config::ssl_multicert::CertificateFiles;
 use crate::metrics::{Cells, Metric};
+use parking_lot::Mutex;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -14,10 +15,12 @@ use rustls::{
     AlertDescription, ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind,
     RootCertStore, SignatureScheme,
 };
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -159,6 +162,9 @@ pub struct OriginTls {
     speech: Speech,
     identity: u64,
     authorities: usize,
+    verifier: Arc<Verifier>,
+    /// The same without our certificate, if there is one.
+    nameless: Option<Arc<OriginTls>>,
 }
 
 impl fmt::Debug for OriginTls {
@@ -186,16 +192,37 @@ impl OriginTls {
     /// # Errors
     /// [`TlsError`], if a record names a file that is not usable.
     pub fn read(records: &Records, dir: &Path) -> Result<Self, TlsError> {
-        let policy = Policy::named(&records.ssl_client_verify_server_policy);
         let authorities = authorities(records, dir)?;
         let own = own_certificate(records, dir)?;
+        let nameless = match own {
+            Some(_) => Some(Arc::new(Self::of(records, &authorities, None)?)),
+            None => None,
+        };
+        let tls = Self::of(records, &authorities, own)?;
+        match &records.ssl_client_ca_cert_filename {
+            Some(name) if !tls.has_authorities() => {
+                let file = authorities_dir(records, dir).join(&**name);
+                Err(CertificateError::NoAuthority { file }.into())
+            }
+            _ => Ok(Self { nameless, ..tls }),
+        }
+    }
+
+    /// By the records, with what their files hold.
+    fn of(
+        records: &Records,
+        authorities: &[CertificateDer<'static>],
+        own: Option<Certificate>,
+    ) -> Result<Self, TlsError> {
+        let policy = Policy::named(&records.ssl_client_verify_server_policy);
         let alpn = records.ssl_client_alpn_protocols.as_deref();
-        let identity = identity((policy, alpn), &authorities, own.as_ref());
-        let verifier = Verifier::new(policy, &authorities)?;
+        let identity = identity((policy, alpn), authorities, own.as_ref());
+        let verifier = Arc::new(Verifier::new(policy, authorities)?);
+        let is_trusting = verifier.web.is_some();
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier));
+            .with_custom_certificate_verifier(Arc::clone(&verifier) as _);
         let mut config = match own {
             Some(own) => builder
                 .with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(own.key))),
@@ -210,7 +237,9 @@ impl OriginTls {
             offering: Arc::new(offering),
             speech,
             identity,
-            authorities: authorities.len(),
+            authorities: if is_trusting { authorities.len() } else { 0 },
+            verifier,
+            nameless: None,
         })
     }
 
@@ -230,6 +259,19 @@ impl OriginTls {
             ]
         };
         said(one) == said(other)
+    }
+
+    /// The same for origins that clients choose: what we prove ourselves by is
+    /// for the operator's own.
+    #[must_use]
+    pub fn nameless(self: &Arc<Self>) -> Arc<Self> {
+        Arc::clone(self.nameless.as_ref().unwrap_or(self))
+    }
+
+    /// Counts the origins that are used on though they are not proven.
+    pub(in crate::proxy) fn count_unproven(&self, cells: &Cells) {
+        let many = self.verifier.unproven.swap(0, Ordering::Relaxed);
+        cells.add(Metric::SslOriginUnproven, many);
     }
 
     /// A number that differs where any setting does.
@@ -276,8 +318,11 @@ fn authorities(
     let Some(name) = records.ssl_client_ca_cert_filename.as_deref() else {
         return Ok(rustls_native_certs::load_native_certs().certs);
     };
-    let base = directory(records.ssl_client_ca_cert_path.as_deref(), dir);
-    super::certificate::read_all(base.join(name))
+    super::certificate::read_all(authorities_dir(records, dir).join(name))
+}
+
+fn authorities_dir(records: &Records, dir: &Path) -> PathBuf {
+    directory(records.ssl_client_ca_cert_path.as_deref(), dir)
 }
 
 fn directory(record: Option<&str>, dir: &Path) -> PathBuf {
@@ -328,6 +373,28 @@ struct Verifier {
     /// None where nobody is trusted.
     web: Option<Arc<WebPkiServerVerifier>>,
     provider: CryptoProvider,
+    told: Told,
+    /// Origins that are used on though not proven, since this was asked last.
+    unproven: AtomicU64,
+}
+
+/// Origins that a minute warns of, at most.
+const TOLD_MAX: usize = 100;
+
+/// The origins that there was a warning of in this minute.
+#[derive(Debug, Default)]
+struct Told(Mutex<(u64, HashSet<String>)>);
+
+impl Told {
+    /// Whether there is to be one: of each once a minute, of many not of all.
+    fn is_news(&self, origin: &str, now: UnixTime) -> bool {
+        let (minute, told) = &mut *self.0.lock();
+        let this = now.as_secs() / 60;
+        if std::mem::replace(minute, this) != this {
+            told.clear();
+        }
+        told.len() < TOLD_MAX && told.insert(origin.to_owned())
+    }
 }
 
 impl Verifier {
@@ -347,6 +414,8 @@ impl Verifier {
             policy,
             web,
             provider,
+            told: Told::default(),
+            unproven: AtomicU64::new(0),
         })
     }
 }
@@ -369,8 +438,11 @@ impl ServerCertVerifier for Verifier {
             web.and_then(|web| web.verify_server_cert(certificate, chain, name, staple, now));
         match judged {
             Err(error) if self.policy == Policy::Permissive => {
+                self.unproven.fetch_add(1, Ordering::Relaxed);
                 let name = name.to_str();
-                tracing::warn!(origin = %name, %error, "an origin that is not proven is used on");
+                if self.told.is_news(&name, now) {
+                    tracing::warn!(origin = %name, %error, "an origin that is not proven is used on");
+                }
                 Ok(ServerCertVerified::assertion())
             }
             judged => judged,
@@ -401,5 +473,35 @@ impl ServerCertVerifier for Verifier {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_warned_of_once_a_minute_and_not_every_one_of_many() {
+        let told = Told::default();
+        let at = |secs| UnixTime::since_unix_epoch(Duration::from_secs(secs));
+        let all = [("a", 1), ("b", 2), ("a", 59), ("a", 60), ("a", 61)];
+        let news = all.map(|(origin, secs)| told.is_news(origin, at(secs)));
+        assert_eq!(news, [true, true, false, true, false]);
+        let many = (0..1000).filter(|number| told.is_news(&number.to_string(), at(70)));
+        assert_eq!(many.count(), TOLD_MAX - 1);
+    }
+
+    #[test]
+    fn a_file_of_authorities_that_holds_none_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        std::fs::write(dir.path().join("ca.pem"), junk).unwrap();
+        let records = Records {
+            ssl_client_ca_cert_filename: Some("ca.pem".into()),
+            ..Records::default()
+        };
+        let error = OriginTls::read(&records, dir.path()).unwrap_err();
+        let what = "ca.pem holds no certificate of an authority that can be read";
+        assert!(error.to_string().ends_with(what), "{error}");
     }
 }
