@@ -5,7 +5,7 @@ use super::answer::Voice;
 use super::cached::Fills;
 use super::h2::UploadRoom;
 use super::life::Life;
-use super::origin::{OriginPool, PoolParts, ServerCounts};
+use super::origin::{OriginOptions, OriginPool, PoolParts, ServerCounts};
 use super::resolve::Resolver;
 use super::snapshot::Snapshot;
 use super::tls::TlsServer;
@@ -15,7 +15,7 @@ use crate::http::date;
 use crate::http::forwarding::ViaIdentity;
 use crate::metrics::{Cells, Registry};
 use arc_swap::ArcSwap;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -73,6 +73,8 @@ pub struct WorkerContext {
     pub uploads: UploadRoom,
     /// The configuration that the thread's own parts follow.
     generation: Cell<u64>,
+    /// TLS with origins is read anew between two of them.
+    origin: RefCell<Arc<OriginOptions>>,
     date: DateCache,
 }
 
@@ -96,6 +98,7 @@ impl WorkerContext {
             cells,
             origins,
             generation: Cell::new(snapshot.generation),
+            origin: RefCell::new(Arc::clone(&snapshot.origin)),
             date: DateCache::default(),
         }
     }
@@ -105,8 +108,11 @@ impl WorkerContext {
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         let snapshot = self.shared.snapshot.load_full();
-        if self.generation.replace(snapshot.generation) != snapshot.generation {
+        let is_new = self.generation.replace(snapshot.generation) != snapshot.generation
+            || !Arc::ptr_eq(&self.origin.borrow(), &snapshot.origin);
+        if is_new {
             self.origins.configure(&snapshot.origin, &snapshot.names);
+            *self.origin.borrow_mut() = Arc::clone(&snapshot.origin);
         }
         snapshot
     }

@@ -136,6 +136,47 @@ impl Snapshot {
         Arc::clone(ruled.unwrap_or(self))
     }
 
+    /// The same with TLS with origins as `read` gives it anew for records that
+    /// name files of it; none where that is as it was.
+    #[must_use]
+    pub fn renewed(&self, read: &mut impl FnMut(&Records) -> Option<OriginTls>) -> Option<Self> {
+        let origin = self.reread(read);
+        let mut ruled = self.ruled.clone();
+        let mut made: HashMap<*const Self, Option<Arc<Self>>> = HashMap::new();
+        let mut is_new = false;
+        for snapshot in ruled.values_mut() {
+            let next = made.entry(Arc::as_ptr(snapshot));
+            let next =
+                next.or_insert_with(|| Some(Arc::new(snapshot.secured(snapshot.reread(read)?))));
+            is_new |= next.is_some();
+            *snapshot = next.as_ref().unwrap_or(snapshot).clone();
+        }
+        if origin.is_none() && !is_new {
+            return None;
+        }
+        let tls = origin.or_else(|| self.origin.tls.clone());
+        let base = tls.map_or_else(|| self.clone(), |tls| self.secured(tls));
+        Some(Self { ruled, ..base })
+    }
+
+    /// What is new of TLS with origins.
+    fn reread(
+        &self,
+        read: &mut impl FnMut(&Records) -> Option<OriginTls>,
+    ) -> Option<Arc<OriginTls>> {
+        let now = self.origin.tls.as_ref()?;
+        let next = OriginTls::names_files(&self.records).then(|| read(&self.records));
+        next.flatten().filter(|next| *next != **now).map(Arc::new)
+    }
+
+    fn secured(&self, tls: Arc<OriginTls>) -> Self {
+        Self {
+            chosen_origin: chosen_origin(&self.records, Some(&tls)),
+            origin: origin(&self.records, Some(tls)),
+            ..self.clone()
+        }
+    }
+
     /// Rules that say the same share what they say.
     fn by_rules(&self, ruled: Vec<Ruled>) -> HashMap<Place, Arc<Self>> {
         let mut made: HashMap<*const Records, Arc<Self>> = HashMap::new();

@@ -3,8 +3,9 @@
 use crate::config::{ConfigError, Findings};
 use crate::mgmt::load::{self, Loaded, PORTS, Source};
 use crate::proxy::Snapshot;
-use crate::proxy::tls::{TlsOptions, TlsServer};
+use crate::proxy::tls::{OriginTls, TlsOptions, TlsServer};
 use arc_swap::ArcSwap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,26 +76,78 @@ pub(super) fn page(tls: Option<Arc<TlsServer>>) -> Box<dyn Fn() -> String + Send
     })
 }
 
+/// Says which files root could read and the server's user can't: to be asked
+/// when root was given up, better than when a certificate has expired.
+pub(super) fn warn_of_lost(dir: &Path, tls: Option<&TlsServer>, snapshot: &Snapshot) {
+    let lost = tls.map(TlsServer::refresh).unwrap_or_default();
+    let lost = lost.iter().map(ToString::to_string);
+    for what in lost.chain(renewed(dir, snapshot).err()) {
+        tracing::warn!(
+            "{what}; let the user of proxy.config.admin.user_id read it, else it is not renewed"
+        );
+    }
+}
+
+/// The configuration with the certificates for origins that their files hold
+/// now, if that is another.
+///
+/// # Errors
+/// What is wrong with a file.
+fn renewed(dir: &Path, snapshot: &Snapshot) -> Result<Option<Snapshot>, String> {
+    let mut fault = None;
+    let next = snapshot.renewed(&mut |records| match OriginTls::read(records, dir) {
+        Ok(tls) => Some(tls),
+        Err(error) => {
+            fault = Some(format!("TLS with origins: {error}"));
+            None
+        }
+    });
+    fault.map_or(Ok(next), Err)
+}
+
 /// The certificates whose files are looked at now and again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watched {
+    /// Where the configuration lies.
+    pub(super) dir: PathBuf,
     pub(super) tls: Option<Arc<TlsServer>>,
     pub(super) snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
 impl Watched {
-    /// Serves each file that has changed, and logs each fault once; for ever.
+    /// Uses each file that has changed, and logs each fault once; for ever.
     pub(super) async fn watch(self) {
-        let Some(tls) = self.tls.clone() else { return };
+        let mut told = None;
         loop {
             self.interval().await;
-            let tls = Arc::clone(&tls);
+            let watched = self.clone();
             // Files are read: not on the thread that answers operators.
-            let looked = tokio::task::spawn_blocking(move || tls.refresh()).await;
-            for fault in looked.unwrap_or_default() {
+            let looked = tokio::task::spawn_blocking(move || watched.look()).await;
+            let (faults, origins) = looked.unwrap_or_default();
+            for fault in faults {
                 tracing::warn!("{fault}");
             }
+            if let Some(fault) = origins.as_ref().filter(|_| told != origins) {
+                tracing::warn!("{fault}; what was read before is used on");
+            }
+            told = origins;
         }
+    }
+
+    /// What is newly wrong with clients' certificates, and what with those for
+    /// origins.
+    fn look(&self) -> (Vec<ConfigError>, Option<String>) {
+        let faults = self.tls.as_ref().map(|tls| tls.refresh());
+        let before = self.snapshot.load_full();
+        let fault = match renewed(&self.dir, &before) {
+            Ok(next) => {
+                // A reload meanwhile has read them too.
+                next.map(|next| self.snapshot.compare_and_swap(&before, Arc::new(next)));
+                None
+            }
+            Err(fault) => Some(fault),
+        };
+        (faults.unwrap_or_default(), fault)
     }
 
     /// Waits as long as the record says, which may change meanwhile.

@@ -113,6 +113,7 @@ fn management(
         proxy,
         log,
         certificates: Watched {
+            dir: opened.options.source().dir,
             tls: opened.tls.clone(),
             snapshot: Arc::clone(&opened.snapshot),
         },

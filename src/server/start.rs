@@ -260,6 +260,9 @@ pub fn start(options: Options) -> Result<Running, StartError> {
     run_as.give(state.path()).map_err(StartError::Give)?;
     run_as.become_it()?;
     warn_if_unreadable(&source);
+    if matches!(run_as, RunAs::User { .. }) {
+        certificates::warn_of_lost(&source.dir, tls.as_deref(), &snapshot);
+    }
     let opened = Opened {
         options,
         loaded,

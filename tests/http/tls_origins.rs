@@ -299,6 +299,45 @@ fn another_address_is_tried_when_a_server_can_t_prove_itself() {
     assert_eq!(proxy.counter(Metric::SslOriginExpiredCert), 1);
 }
 
+/// Renewed by whom it is for, without a reload.
+#[test]
+fn certificates_for_origins_are_renewed_and_the_last_good_ones_kept() {
+    let site = Site::new();
+    let path = |name: &str| site.dir.path().join(name);
+    let stranger = Authority::new();
+    let issue = |authority: &Authority| {
+        let own = authority.issue(&["proxy.example"]);
+        own.write_apart(&path("own.pem"), &path("own.key"));
+    };
+    issue(&stranger);
+    let issued = site.authority.issue(&["localhost"]);
+    let origin = SecureOrigin::start(&issued, Some(&site.authority));
+    let records = "CONFIG proxy.config.ssl.client.cert.filename STRING own.pem\n\
+         CONFIG proxy.config.ssl.client.private_key.filename STRING own.key\n";
+    let port = origin.address.port();
+    let ruled = format!(
+        "{}map http://b.example/ https://localhost:{port}/ @plugin=conf_remap.so \
+         @pparam=proxy.config.http.insert_age_in_response=0\n",
+        origin.map("localhost")
+    );
+    let proxy = site.proxy(records, &ruled);
+    let mut client = Client::connect(proxy.address);
+    let by_rule = GET.replace("a.example", "b.example");
+    assert_eq!(client.ask(GET).status, 502, "a stranger's is no proof");
+    assert_eq!(client.ask(&by_rule).status, 502);
+    assert!(
+        !proxy.renew_origin_tls(site.dir.path()),
+        "nothing has changed"
+    );
+    issue(&site.authority);
+    assert!(proxy.renew_origin_tls(site.dir.path()));
+    assert_eq!(client.ask(GET).status, 200);
+    assert_eq!(client.ask(&by_rule).status, 200);
+    std::fs::write(path("own.key"), "").unwrap();
+    assert!(!proxy.renew_origin_tls(site.dir.path()));
+    assert_eq!(client.ask(GET).status, 200);
+}
+
 #[test]
 fn a_rule_shows_its_own_certificate_and_no_other_rule_s_requests_do() {
     let site = Site::new();

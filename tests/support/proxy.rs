@@ -123,6 +123,18 @@ impl Proxy {
         Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
     }
 
+    /// Reads TLS with origins anew, as the watcher of files does; whether it is
+    /// another.
+    pub(crate) fn renew_origin_tls(&self, dir: &std::path::Path) -> bool {
+        let mut read = |records: &Records| OriginTls::read(records, dir).ok();
+        let next = self.snapshot.load().renewed(&mut read);
+        let is_new = next.is_some();
+        if let Some(next) = next {
+            self.snapshot.store(Arc::new(next));
+        }
+        is_new
+    }
+
     /// As [`Self::reload`], with TLS with origins as the records say.
     pub(crate) fn reload_origin_tls(&self, records: &str, remap: &str, dir: &std::path::Path) {
         let generation = self.snapshot.load().generation + 1;

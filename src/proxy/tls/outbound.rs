@@ -274,6 +274,12 @@ impl OriginTls {
         cells.add(Metric::SslOriginUnproven, many);
     }
 
+    /// Whether the records name files of it, which may be renewed.
+    #[must_use]
+    pub const fn names_files(records: &Records) -> bool {
+        records.ssl_client_ca_cert_filename.is_some() || records.ssl_client_cert_filename.is_some()
+    }
+
     /// A number that differs where any setting does.
     pub(in crate::proxy) const fn identity(&self) -> u64 {
         self.identity
