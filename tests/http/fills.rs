@@ -380,6 +380,22 @@ fn a_damaged_copy_is_fetched_again_within_the_request() {
     });
 }
 
+#[test]
+fn a_damaged_copy_is_504_to_who_wants_it_only_if_cached() {
+    let dir = tempfile::tempdir().unwrap();
+    let (origin, gate) = gated(5 * MIB, MIB, true);
+    gate.send(()).unwrap();
+    let proxy = Proxy::on_disk("", &origin.map("/"), dir.path());
+    assert!(reading(&proxy, 5 * MIB).1 == pattern(5 * MIB));
+    until("the write", || {
+        damage(&dir.path().join("span"), &pattern(5 * MIB))
+    });
+    let only = "Range: bytes=-100001\r\nCache-Control: only-if-cached\r\n";
+    let request = format!("GET /a HTTP/1.1\r\nHost: h\r\n{only}\r\n");
+    let answer = Client::connect(proxy.address).ask(request);
+    assert_eq!((answer.status, origin.requests().len()), (504, 1));
+}
+
 /// Overwrites a block in the last MiB of `body` in the span, once it is there.
 fn damage(span: &std::path::Path, body: &[u8]) -> bool {
     use std::os::unix::fs::FileExt;

@@ -1,6 +1,10 @@
 //! PUSH: responses that a client puts into the cache.
 
-use crate::support::{Client, Origin, Proxy, Response};
+use crate::support::{Client, Origin, Proxy, Response, until};
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use strata::metrics::Metric;
 
 const ENABLED: &str = "CONFIG proxy.config.http.push_method_enabled INT 1\n";
 
@@ -171,4 +175,28 @@ fn a_push_that_breaks_off_stores_nothing() {
     client.finish();
     assert_eq!(client.response().unwrap().status, 400);
     assert_eq!(get(&proxy, "").text(), "from the origin");
+}
+
+#[test]
+fn a_fetch_from_before_does_not_take_the_place_of_what_was_pushed_meanwhile() {
+    let (open, gate) = channel();
+    let gate = Mutex::new(gate);
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 3\r\n\r\no";
+    let origin = Origin::speaking(move |_, mut stream| {
+        stream.write_all(head.as_bytes()).unwrap();
+        gate.lock().unwrap().recv().is_ok() && stream.write_all(b"ld").is_ok()
+    });
+    let proxy = Proxy::with(ENABLED, &origin.map("/"));
+    let mut slow = Client::connect(proxy.address);
+    slow.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+        .head()
+        .unwrap();
+    let length = "Content-Length: 6\r\n";
+    assert_eq!(push(&proxy, "", &fresh(length, "pushed")).status, 201);
+    open.send(()).unwrap();
+    assert_eq!(slow.bytes(3), b"old");
+    let ended = || proxy.counter(Metric::OutcomeMissCold) == 1;
+    until("the end of the fetch", ended);
+    assert_eq!(get(&proxy, "").text(), "pushed");
+    assert_eq!(origin.requests().len(), 1);
 }
