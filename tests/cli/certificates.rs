@@ -7,6 +7,7 @@ use crate::until::until;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 const TLS: &str = "CONFIG proxy.config.http.server_ports STRING ip-in=127.0.0.1:0:ssl\n";
@@ -199,4 +200,50 @@ fn two_thousand_certificates_are_served_each_to_its_name() {
     }
     assert_eq!(site.config.line(&["-x"]).ok(), "");
     assert_eq!(site.metric("certificates"), "2000");
+}
+
+#[test]
+fn a_staple_that_is_none_is_named_and_refuses_neither_start_nor_certificate() {
+    let site = Site::new(UNWATCHED, "ssl_cert_name=a.pem ssl_ocsp_name=a.ocsp\n");
+    let a = site.issue("a.pem", "a.example");
+    site.config.write("a.ocsp", "");
+    let server = site.config.start();
+    assert_eq!(site.given(&server, "a.example"), a.certificate);
+    let answer = site.config.ctl(&["config", "reload"]).ok();
+    for named in ["ssl_multicert.config:1:1: ", "a.ocsp is not stapled: "] {
+        assert!(answer.contains(named), "{named}: {answer}");
+    }
+    let told = server.started();
+    assert!(told.contains("a.ocsp is not stapled: "), "{told}");
+}
+
+#[test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root: cargo test --features devices"
+)]
+fn a_start_that_gives_up_root_names_the_keys_it_can_t_read_again() {
+    let records = "CONFIG proxy.config.admin.user_id STRING nobody\n\
+                   CONFIG proxy.config.ssl.client.cert.filename STRING own.pem\n";
+    let site = Site::new(
+        &format!("{UNWATCHED}{records}"),
+        "ssl_cert_name=a.pem\nssl_cert_name=b.pem\n",
+    );
+    let mode = |name: &str, mode: u32| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(site.config.path(name), mode).unwrap();
+    };
+    mode("", 0o755);
+    for (file, bits) in [("a.pem", 0o600), ("b.pem", 0o644), ("own.pem", 0o600)] {
+        site.issue(file, "a.example");
+        mode(file, bits);
+    }
+    let server = site.config.start();
+    let told = server.started();
+    let lost = |file: &str| {
+        let lines = told.lines().filter(|line| line.contains("user_id read it"));
+        lines.filter(|line| line.contains(file)).count()
+    };
+    let counts = ["/a.pem", "/b.pem", "/own.pem"].map(lost);
+    assert_eq!(counts, [1, 0, 1], "{told}");
 }
