@@ -78,10 +78,11 @@ struct Tiers {
 }
 
 impl Tiers {
-    /// Those of `spans` that are online and of one of these volumes, or of any.
+    /// Those of `spans` that keys are placed on and that are of one of these
+    /// volumes, or of any.
     fn of_volumes(spans: &[Arc<LiveSpan>], volumes: Option<&Volumes>) -> Self {
-        let online = spans.iter().filter(|span| span.is_online());
-        let mut all: Vec<Arc<LiveStripe>> = online.flat_map(|span| span.stripes()).collect();
+        let placed = spans.iter().filter(|span| span.is_placed());
+        let mut all: Vec<Arc<LiveStripe>> = placed.flat_map(|span| span.stripes()).collect();
         all.retain(|stripe| volumes.is_none_or(|volumes| volumes.contains(&stripe.volume)));
         let of = |tier: SpanTier| {
             let own = all.iter().filter(|stripe| stripe.span_tier() == tier);

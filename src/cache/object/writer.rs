@@ -152,10 +152,13 @@ impl ObjectWriter {
             return Err(NotStored::Aborted);
         }
         let outcome = self.finish();
-        self.cache.count_write(&self.object.key, outcome);
-        if outcome.is_ok() {
-            // Nothing is left to be given back when the writer goes.
-            self.appended = 0;
+        match outcome {
+            Ok(()) => {
+                self.cache.count_write(&self.object.key, outcome);
+                // Nothing is left to be given back when the writer goes.
+                self.appended = 0;
+            }
+            Err(no) => self.cache.refuse(&self.object, no),
         }
         outcome
     }

@@ -12,7 +12,7 @@ use crate::cache::invalidation::{Presence, StateError};
 use crate::cache::options::{CacheOptions, SpanOptions};
 use crate::cache::span::{self, Intent, Judged, Span, SpanError};
 use crate::cache::tier::SpanTier;
-use crate::cache::volume::{LiveSpan, LiveStripe};
+use crate::cache::volume::LiveSpan;
 use crate::device::{Backend, OpenedDevice, choose};
 use crate::metrics::Metric;
 use std::collections::BTreeMap;
@@ -323,28 +323,30 @@ impl Cache {
     /// Moves the keys of spans that went offline by themselves, and remembers
     /// that they did.
     pub(super) fn retire_spans(&self) {
-        let mut gone = self.volume.stripes();
-        gone.retain(|stripe| !stripe.is_online());
-        gone.retain(|stripe| self.remembers_offline(stripe));
-        gone.iter().for_each(|stripe| stripe.retire());
-        if !gone.is_empty() {
+        self.remember_ends();
+        let in_use = self.volume.stripes();
+        if in_use.iter().any(|stripe| !stripe.is_placed()) {
             self.place_anew();
         }
     }
 
-    /// Whether the next start will know that the stripe's span is offline. Until
-    /// it does, nobody takes the span's place, and the next look tries again.
-    fn remembers_offline(&self, stripe: &LiveStripe) -> bool {
-        if is_planted(Planted::OfflineForgotten) {
-            return true;
+    /// Remembers which spans went offline by themselves. Until the next start will
+    /// know it, nobody takes a span's place, and the next look tries again.
+    pub(super) fn remember_ends(&self) {
+        let live = live_spans(&self.spans.lock());
+        let ended = live.iter().filter(|span| span.has_ended());
+        ended.for_each(|span| self.remember_end(span));
+    }
+
+    fn remember_end(&self, span: &LiveSpan) {
+        let remembered = match is_planted(Planted::OfflineForgotten) {
+            true => Ok(()),
+            false => self.state.set_presence(span.uuid, Presence::Offline),
+        };
+        match remembered {
+            Ok(()) => span.retire(),
+            Err(error) => tracing::error!(%error, "an offline span could not be remembered"),
         }
-        let remembered = self
-            .state
-            .set_presence(stripe.span_uuid(), Presence::Offline);
-        if let Err(error) = &remembered {
-            tracing::error!(%error, "an offline span could not be remembered");
-        }
-        remembered.is_ok()
     }
 
     /// Forgets of spans that returned that they did, once they say it themselves.
@@ -405,6 +407,9 @@ impl Cache {
             }
         }
         if let Some(span) = closed {
+            if span.has_ended() {
+                self.remember_end(&span);
+            }
             let life = span.life(self.clock.mono());
             if let Err(error) = self.state.set_life(span.uuid, life) {
                 tracing::error!(%error, "what was written to a span could not be remembered");

@@ -38,7 +38,10 @@ pub(super) fn make(shared: &Shared<'_>, span: &Span, options: &SpanOptions, is_b
     let is_back = (is_back || presence != Presence::Here) && !is_planted(Planted::ReturnTrusted);
     match presence {
         Presence::Here => {}
-        Presence::Offline => drop(live.go_offline()),
+        Presence::Offline => {
+            live.go_offline();
+            live.retire();
+        }
         Presence::Returning => live.note_returning(),
     }
     let last_run = |slot: &StripeSlot| match is_back {

@@ -11,6 +11,7 @@ use crate::cache::ram::Admission;
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::{SpanTier, WriteCause};
 use crate::cache::volume::{LiveStripe, Written};
+use crate::metrics::Metric;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -81,7 +82,11 @@ impl Cache {
         self.count_write(&object.key, Err(no));
         let replaces = matches!(
             no,
-            NotStored::Backlog | NotStored::TooLarge | NotStored::MetaTooLong | NotStored::NotReady
+            NotStored::Backlog
+                | NotStored::TooLarge
+                | NotStored::MetaTooLong
+                | NotStored::NotReady
+                | NotStored::NoSpan
         );
         if replaces && object.kind == ObjectKind::Object {
             self.drop_copies(&object.key);
@@ -119,17 +124,8 @@ impl Cache {
     /// Makes a complete object the newest one under its key.
     pub(in crate::cache) fn put(&self, stored: Stored) -> Result<(), NotStored> {
         let hash = stored.key.hash();
-        let target = match &stored.fragments {
-            Some(fragments) => Some(Arc::clone(&fragments.stripe)),
-            None => self.owner(&stored.key)?,
-        };
         let _slot = self.slots.lock(hash);
-        if let Some(target) = &target
-            && !self.volume.is_owner(target, &stored.key)
-        {
-            // Its body went there before the placement changed.
-            return Err(NotStored::NotReady);
-        }
+        let target = self.target_of(&stored)?;
         let subject = Subject {
             volume: target.as_ref().map(|target| target.volume),
             ..stored.subject()
@@ -140,6 +136,18 @@ impl Cache {
         match target {
             Some(target) => self.place(stored, target, None),
             None => self.admit(hash, Arc::new(stored)),
+        }
+    }
+
+    /// Where an object goes; not where its body is, if the placement has changed
+    /// since or its span is out of use.
+    fn target_of(&self, stored: &Stored) -> Result<Option<Arc<LiveStripe>>, NotStored> {
+        match &stored.fragments {
+            None => self.owner(&stored.key),
+            Some(body) if self.volume.is_owner(&body.stripe, &stored.key) => {
+                Ok(Some(Arc::clone(&body.stripe)))
+            }
+            Some(_) => Err(NotStored::NotReady),
         }
     }
 
@@ -264,7 +272,10 @@ impl Cache {
             Ok(_) => {}
             // What was said to be stored is not lost for want of a moment.
             Err(NotStored::Backlog) => return false,
-            Err(no) => tracing::debug!(%no, "a deferred head got no place"),
+            Err(no) => {
+                tracing::debug!(%no, "a deferred head got no place");
+                self.counters.add(Metric::CacheWriteLost, 1);
+            }
         }
         self.deferred.remove(hash);
         true

@@ -15,8 +15,8 @@ pub(super) fn take_part(
     spans: &[Arc<LiveSpan>],
     hosting: &Hosting,
 ) -> Vec<Arc<LiveStripe>> {
-    let online = spans.iter().filter(|span| span.is_online());
-    let stripes: Vec<Arc<LiveStripe>> = online.flat_map(|span| span.stripes()).collect();
+    let placed = spans.iter().filter(|span| span.is_placed());
+    let stripes: Vec<Arc<LiveStripe>> = placed.flat_map(|span| span.stripes()).collect();
     let known = state.layout().unwrap_or_else(|error| {
         tracing::error!(%error, "which stripes took part before is not known: all are asked");
         Default::default()
@@ -52,6 +52,7 @@ impl Cache {
     /// Places keys anew over the spans that are online. On the cache's thread
     /// only, so that one change comes after the other.
     pub(super) fn place_anew(&self) {
+        self.remember_ends();
         let live = live_spans(&self.spans.lock());
         let hosting = self.hosting.load_full();
         let unsettled = take_part(&self.state, &live, &hosting);

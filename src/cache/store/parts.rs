@@ -29,9 +29,9 @@ impl Cache {
         pinned_until: Option<u64>,
     ) -> Result<Hit, NotStored> {
         let key = object.key.clone();
-        let begun = self.begin(object, pinned_until);
-        self.count_write(&key, begun.map(drop));
-        let id = begun?;
+        let begun = self.begin(object.clone(), pinned_until);
+        let id = begun.inspect_err(|no| self.refuse(&object, *no))?;
+        self.count_write(&key, Ok(()));
         let hit = self.read_again(&key).await;
         let same = hit.ok().filter(|hit| is_version(hit, id));
         same.ok_or(NotStored::Replaced)

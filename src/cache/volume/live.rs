@@ -213,9 +213,9 @@ impl LiveStripe {
         self.span.is_online()
     }
 
-    /// See [`LiveSpan::retire`].
-    pub(in crate::cache) fn retire(&self) {
-        self.span.retire();
+    /// See [`LiveSpan::is_placed`].
+    pub(in crate::cache) fn is_placed(&self) -> bool {
+        self.span.is_placed()
     }
 
     /// See [`LiveSpan::is_retired`].

@@ -198,6 +198,17 @@ impl LiveSpan {
         returns && opened() && self.returning.swap(false, Ordering::AcqRel)
     }
 
+    /// Whether keys are placed on it: while it is in use, and beyond that until
+    /// its end is remembered.
+    pub(in crate::cache) fn is_placed(&self) -> bool {
+        self.is_online() || !self.is_retired()
+    }
+
+    /// Whether it has gone offline and that is yet to be remembered.
+    pub(in crate::cache) fn has_ended(&self) -> bool {
+        !self.is_online() && !self.is_retired()
+    }
+
     /// Whether it is remembered to be offline.
     pub(super) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Acquire)

@@ -5,7 +5,10 @@ use super::*;
 use crate::base::prng::Prng;
 use crate::cache::inspect::SpanState;
 use crate::cache::invalidation::Presence;
+use crate::cache::options::TierOptions;
+use crate::cache::store::open::live_spans;
 use crate::cache::tier::SpanTier;
+use crate::cache::volume::LiveSpan;
 use std::time::Duration;
 
 const OBJECTS: u32 = 150;
@@ -400,4 +403,97 @@ async fn what_a_lost_span_was_to_free_counts_as_freed_only_when_the_loss_is_reme
     assert!(freed.is_done());
     drop((stripe, freed, span));
     running.kill();
+}
+
+/// A machine with RAM of its own, and what both hold of one key.
+async fn with_old(spans: usize) -> (Machine, Running) {
+    let mut machine = Machine::with(&[SpanTier::Capacity].repeat(spans));
+    machine.ram = RamOptions::default();
+    let running = machine.start().await;
+    store(&running.cache, &key(1), b"old").unwrap();
+    running.cache.sync().await;
+    (machine, running)
+}
+
+/// The span that a key lies on.
+fn span_of(running: &Running, n: u32) -> Arc<LiveSpan> {
+    let owner = running.cache.owner(&key(n)).unwrap().unwrap();
+    let spans = live_spans(&running.cache.spans.lock());
+    let mut spans = spans.into_iter();
+    spans.find(|span| span.uuid == owner.span_uuid()).unwrap()
+}
+
+#[tokio::test]
+async fn a_store_for_a_span_that_ended_silently_is_counted_and_leaves_nothing_older() {
+    let (_machine, running) = with_old(1).await;
+    let cache = &running.cache;
+    let newer = cache.writer(object(&key(1), cache.epoch())).unwrap();
+    span_of(&running, 1).go_offline();
+    assert!(newer.commit().is_err());
+    assert!(cache.read(&key(1)).await.is_err());
+    assert_eq!(running.registry.get(Metric::CacheWriteFailure), 1);
+}
+
+#[tokio::test]
+async fn a_store_that_begins_after_a_silent_end_leaves_nothing_older_either() {
+    let (_machine, running) = with_old(1).await;
+    span_of(&running, 1).go_offline();
+    assert!(store(&running.cache, &key(1), b"newer").is_err());
+    assert!(running.cache.read(&key(1)).await.is_err());
+    assert_eq!(running.registry.get(Metric::CacheWriteFailure), 1);
+}
+
+#[tokio::test]
+async fn a_body_on_a_span_that_ended_silently_leaves_nothing_older() {
+    let (_machine, running) = with_old(2).await;
+    let cache = &running.cache;
+    let mut newer = cache.writer(object(&key(1), cache.epoch())).unwrap();
+    newer.push(&Bytes::from(text(1, 3 << 20))).unwrap();
+    span_of(&running, 1).go_offline();
+    assert!(newer.commit().is_err());
+    assert!(cache.read(&key(1)).await.is_err());
+}
+
+#[tokio::test]
+async fn nobody_takes_a_span_s_place_before_its_end_is_remembered() {
+    let (_machine, running) = with_old(2).await;
+    let cache = &running.cache;
+    let span = span_of(&running, 1);
+    span.go_offline();
+    // Another span comes, or hosts get other volumes, before the next look.
+    cache.place_anew();
+    let presence = cache.state.presence(span.uuid).unwrap();
+    assert_eq!(presence, Presence::Offline);
+    store(cache, &key(1), b"newer").unwrap();
+    assert_eq!(body(&cache.read(&key(1)).await.unwrap()), b"newer");
+}
+
+#[tokio::test]
+async fn a_head_whose_span_ends_while_it_waits_is_counted_as_lost() {
+    let machine = Machine::with(&[SpanTier::Fast, SpanTier::Capacity]);
+    let running = machine.start().await;
+    let cache = &running.cache;
+    // Its older copy is on the fast tier: the newer head waits for its end.
+    cache.configure(LiveOptions {
+        tier: TierOptions {
+            fills: SpanTier::Fast,
+            ..TierOptions::default()
+        },
+        ..CacheOptions::default().live()
+    });
+    store(cache, &key(1), b"old").unwrap();
+    cache.configure(CacheOptions::default().live());
+    cache.sync().await;
+    machine.disks[0].1.hang(true);
+    store(cache, &key(1), b"newer").unwrap();
+    assert_eq!(cache.deferred.keys().len(), 1);
+    span_of(&running, 1).go_offline();
+    // What it waits for comes to nothing.
+    for span in live_spans(&cache.spans.lock()) {
+        span.retire();
+    }
+    cache.place_deferred();
+    assert_eq!(cache.deferred.keys().len(), 0);
+    assert_eq!(running.registry.get(Metric::CacheWriteLost), 1);
+    machine.disks[0].1.hang(false);
 }
