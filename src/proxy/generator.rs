@@ -282,6 +282,7 @@ mod tests {
             path_and_query: target.to_owned(),
             guard: None,
             options: None,
+            introduction: None,
         };
         let mut headers = HeaderMap::new();
         for (name, value) in fields {

@@ -16,6 +16,7 @@ pub mod generator;
 pub mod h1;
 pub mod h2;
 pub mod introduced;
+mod introduction;
 pub mod key;
 pub mod life;
 pub mod listener;

@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::cache_rules::Asked;
 use super::client::RequestHead;
 use super::forward;
+use super::introduction::{self, Introduction};
 use super::key::cache_key;
 use super::origin::{AddressGuard, Place, Upstream};
 use super::peer::Peer;
@@ -268,6 +269,7 @@ impl Router<'_> {
                 path_and_query: aim.target.path_and_query,
                 guard,
                 options,
+                introduction: self.introduction(),
             },
             upgrade,
             content: None,
@@ -314,8 +316,14 @@ impl Router<'_> {
             path_and_query: String::new(),
             guard: Some(self.guard(&head.method, authority.port)),
             options: None,
+            introduction: self.introduction(),
         };
         Step::Tunnel(upstream)
+    }
+
+    fn introduction(&self) -> Option<Introduction> {
+        let version = self.snapshot.records.http_proxy_protocol_out;
+        introduction::of(version, self.arrival.peer)
     }
 
     fn guard(&self, method: &Method, port: u16) -> AddressGuard {

@@ -187,6 +187,7 @@ impl Proxy {
             path_and_query: url.path_and_query().to_owned(),
             guard: None,
             options: None,
+            introduction: None,
         };
         let at = "127.0.0.1:1".parse().unwrap();
         Routed {

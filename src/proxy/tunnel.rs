@@ -4,7 +4,7 @@
 use super::answer::{self, Answer};
 use super::client::{ClientRead, ClientWrite};
 use super::context::WorkerContext;
-use super::origin::{OriginError, OriginStream, Place, Switched, Upstream};
+use super::origin::{OriginError, OriginStream, Place, Switched, Upstream, introduce};
 use super::outcome::{Ended, Finish, Outcome, Route};
 use super::relay::{self, Framed};
 use super::routed::Routed;
@@ -85,7 +85,9 @@ async fn connect(context: &WorkerContext, upstream: &Upstream) -> Result<TcpStre
         return Err(OriginError::Scheme("generator".to_owned()));
     };
     let guard = upstream.guard.as_ref();
-    context.origins.connect(host, *port, guard).await
+    let mut stream = context.origins.connect(host, *port, guard).await?;
+    introduce(&mut stream, upstream.introduction.as_deref()).await?;
+    Ok(stream)
 }
 
 fn refusal(error: &OriginError) -> Answer {

@@ -125,3 +125,33 @@ fn a_connection_that_is_never_introduced_does_not_hold_up_a_drain() {
     assert!(silent.is_closed());
     proxy.ended();
 }
+
+#[test]
+fn an_origin_is_told_who_the_client_is_on_a_connection_for_that_request_alone() {
+    let origin = origin();
+    let remap = format!("map http://a.example/ http://{}/\n", origin.address);
+    let inner = Proxy::with(BELIEVED, &remap);
+    for version in ["1", "2"] {
+        let remap = format!(
+            "map http://a.example/ http://{}/ @plugin=conf_remap.so \
+             @pparam=proxy.config.http.proxy_protocol_out={version} \
+             @pparam=proxy.config.http.insert_request_via_str=0 \
+             @pparam=proxy.config.url_remap.pristine_host_hdr=1\n",
+            inner.address
+        );
+        let outer = Proxy::with(BELIEVED, &remap);
+        for introduction in [V1, LOCAL, V2] {
+            let mut balancer = Client::connect(outer.address);
+            balancer.send(introduction);
+            let client = if introduction == LOCAL {
+                "127.0.0.1"
+            } else {
+                "192.0.2.1"
+            };
+            let told = format!("{client}, {client}");
+            assert_eq!(balancer.ask(GET).text(), told, "{version}");
+            assert_eq!(balancer.ask(GET).text(), told, "{version}");
+        }
+        assert_eq!(outer.counter(Metric::OriginMakeNew), 6);
+    }
+}

@@ -33,6 +33,11 @@ static PARTLY: &[Partly] = &[
         instead: "fragments hold at most 1835008 bytes",
     },
     Partly {
+        name: "proxy.config.http.proxy_protocol_out",
+        unheeded: |value| int(value) == 0,
+        instead: "origins are not told who the client is",
+    },
+    Partly {
         name: "proxy.config.log.logging_enabled",
         unheeded: |value| matches!(int(value), 1 | 4),
         instead: "there is no error log: errors go to standard error",

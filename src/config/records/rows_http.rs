@@ -71,6 +71,8 @@ http_per_server_connection_min: int = 0, "proxy.config.http.per_server.connectio
 http_post_connect_attempts_timeout: int = 1800, "proxy.config.http.post_connect_attempts_timeout", SECONDS, Reload, Rule, Ignored;
 /// Networks whose introductions by the PROXY protocol are believed at `pp` ports, separated by blanks; others are not served there. NULL is nobody.
 http_proxy_protocol_allowlist: optional = NULL, "proxy.config.http.proxy_protocol_allowlist", form(Syntax::Networks), Reload, Global, Honoured;
+/// Connections to origins begin with who the client is, by the PROXY protocol of version 1 or 2, and serve one request each; -1 they do not. 0, the version that the client came by, is not honoured.
+http_proxy_protocol_out: int = -1, "proxy.config.http.proxy_protocol_out", between(-1, 2), Reload, Rule, Honoured;
 /// 1 lets PUSH store the response that is its body (ip_allow must let it too).
 http_push_method_enabled: int = 0, "proxy.config.http.push_method_enabled", FLAG, Reload, Global, Honoured;
 /// 1 logs and counts RAM hits apart; in Strata it is always so.

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 /// The most fields in a response head, twice what a client may send. The
@@ -40,18 +41,19 @@ pub(super) enum Dialled {
 }
 
 impl Dial<'_> {
-    /// A connection on which that is spoken; HTTP no more once it is
-    /// `switching`.
+    /// A connection on which that is spoken, behind the `first` bytes; HTTP no
+    /// more once it is `switching`.
     pub(super) async fn connect(
         &self,
         speech: Speech,
         switching: bool,
+        first: Option<&[u8]>,
     ) -> Result<Dialled, OriginError> {
         let slot = Rc::new(Slot::take(self.pool, self.server, self.options)?);
         let kept = switching.then(|| Rc::clone(&slot));
         let addresses = self.addresses().await?;
         // Boxed, as is what is in it: what waits for an origin would grow by all of it.
-        let ready = self.first(&addresses, async |ip| self.ready(ip, speech).await);
+        let ready = self.first(&addresses, async |ip| self.ready(ip, speech, first).await);
         let (stream, peer) = Box::pin(ready).await?;
         let unasked = speech == Speech::Two && !self.server.is_secured();
         if unasked || stream.agreed_on_h2() {
@@ -68,13 +70,16 @@ impl Dial<'_> {
         })))
     }
 
-    /// A connection to that address, as its server wants it.
+    /// A connection to that address, as its server wants it, behind the `first`
+    /// bytes.
     async fn ready(
         &self,
         ip: IpAddr,
         speech: Speech,
+        first: Option<&[u8]>,
     ) -> Result<(OriginStream, IpAddr), OriginError> {
-        let stream = self.open(ip).await?;
+        let mut stream = self.open(ip).await?;
+        introduce(&mut stream, first).await?;
         Ok((self.secured(stream, speech).await?, ip))
     }
 
@@ -176,6 +181,19 @@ impl Dial<'_> {
         self.pool.cells.add(Metric::TotalServerConnections, 1);
         Ok(stream)
     }
+}
+
+/// Tells a server who the client is. A socket that was just opened has room for
+/// it.
+pub(in crate::proxy) async fn introduce(
+    stream: &mut TcpStream,
+    introduction: Option<&[u8]>,
+) -> Result<(), OriginError> {
+    let Some(bytes) = introduction else {
+        return Ok(());
+    };
+    let sent = stream.write_all(bytes).await;
+    sent.map_err(|error| OriginError::Closed(error.to_string()))
 }
 
 /// Starts HTTP/1 on a socket; the slot is held until the connection closes.

@@ -144,17 +144,17 @@ impl Exchange<'_> {
             server: &self.server,
             guard: request.upstream.guard.as_ref(),
         };
-        Ok(
-            match dial.connect(speech, request.upgrade.is_some()).await? {
-                Dialled::Own(connection) => Link::Own(connection),
-                Dialled::Shared(connection) => {
-                    if self.reuse {
-                        state.shared.add(&self.server, &connection);
-                    }
-                    Link::Shared(StreamLease::new(&connection, &state.cells))
+        let first = request.upstream.introduction.as_deref();
+        let switching = request.upgrade.is_some();
+        Ok(match dial.connect(speech, switching, first).await? {
+            Dialled::Own(connection) => Link::Own(connection),
+            Dialled::Shared(connection) => {
+                if self.reuse {
+                    state.shared.add(&self.server, &connection);
                 }
-            },
-        )
+                Link::Shared(StreamLease::new(&connection, &state.cells))
+            }
+        })
     }
 
     async fn attempt(&self, link: Link, request: OriginRequest) -> Result<OriginResponse, Failed> {

@@ -19,6 +19,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::proxy) use connect::introduce;
 pub use error::OriginError;
 pub use options::OriginOptions;
 pub use pool::ServerCounts;
@@ -187,6 +188,7 @@ impl OriginPool {
     ) -> Result<OriginResponse, OriginError> {
         let reuse = options.keep_alive
             && request.upgrade.is_none()
+            && request.upstream.introduction.is_none()
             && (request.body.is_empty() || options.keep_alive_post);
         let exchange = Exchange {
             pool: self,

@@ -3,6 +3,7 @@
 use super::OriginOptions;
 use crate::http::framing::BodyFraming;
 use crate::http::upgrade::Offer;
+use crate::proxy::introduction::Introduction;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use http_body::{Body, Frame, SizeHint};
@@ -69,6 +70,9 @@ pub struct Upstream {
     pub guard: Option<AddressGuard>,
     /// The options that hold for the requests of a rule; `None` for the pool's.
     pub options: Option<Arc<OriginOptions>>,
+    /// What a connection begins with, which then serves this request alone
+    /// (`http.proxy_protocol_out`).
+    pub introduction: Option<Introduction>,
 }
 
 impl std::fmt::Debug for Upstream {

@@ -45,6 +45,7 @@ impl Bench {
             path_and_query: "/x".to_owned(),
             guard: None,
             options: None,
+            introduction: None,
         };
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("a"));
