@@ -2,6 +2,7 @@
 
 pub mod aligned;
 pub mod clock;
+pub mod complaints;
 pub mod huge;
 pub(crate) mod planted;
 pub mod prng;

@@ -59,10 +59,15 @@ async fn client(shared: &Shared, wishes: &Wishes) {
     }
 }
 
+/// Hundreds of clients fail at once where one does.
 #[expect(clippy::print_stderr, reason = "a command prints")]
 fn complain(shared: &Shared, error: &anyhow::Error) {
-    if let Some(line) = shared.complaints.line(error, shared.clock.mono()) {
-        eprintln!("{line}");
+    match shared.complaints.due(shared.clock.mono()) {
+        None => {}
+        Some(0) => eprintln!("jtest: {error:#}"),
+        Some(untold) => {
+            eprintln!("jtest: {error:#} (errors since the last line: {untold} more)");
+        }
     }
 }
 

@@ -11,7 +11,6 @@
 
 mod args;
 mod client;
-mod complaints;
 mod document;
 mod origin;
 mod report;
@@ -19,13 +18,13 @@ mod report;
 use anyhow::{Context, Result};
 use args::Args;
 use clap::Parser;
-use complaints::Complaints;
 use report::{Report, Totals};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 use strata::base::clock::{Clock, SystemClock};
+use strata::base::complaints::Complaints;
 use tokio::task::LocalSet;
 
 /// What every task of the process shares.
