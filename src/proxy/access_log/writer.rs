@@ -1,5 +1,7 @@
 //! The thread that writes the file.
 
+use crate::base::clock::{Clock, MonoTime, SystemClock};
+use crate::base::complaints::Complaints;
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -36,11 +38,11 @@ impl Thread {
 
 /// Opens the file and starts the thread.
 pub(super) fn start(path: PathBuf, queue: usize) -> io::Result<(SyncSender<Command>, Thread)> {
-    let file = open(&path)?;
+    let mut writer = Writer::open(path)?;
     let (sender, receiver) = sync_channel(queue);
     let handle = std::thread::Builder::new()
         .name("access-log".to_owned())
-        .spawn(move || run(&path, file, &receiver))?;
+        .spawn(move || run(&mut writer, &receiver))?;
     Ok((sender, Thread(Mutex::new(Some(handle)))))
 }
 
@@ -51,15 +53,75 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn run(path: &Path, mut file: File, commands: &Receiver<Command>) {
+fn run(writer: &mut Writer, commands: &Receiver<Command>) {
+    let clock = SystemClock::new();
     while let Ok(command) = commands.recv() {
-        let done = match command {
-            Command::Lines(text) => file.write_all(&text),
-            Command::Reopen => open(path).map(|opened| file = opened),
+        let failed = match command {
+            Command::Lines(text) => writer.write(&text, clock.mono()),
+            Command::Reopen => writer.reopen(),
             Command::Stop => return,
         };
-        if let Err(error) = done {
-            tracing::error!("{}: {error}", path.display());
+        if let Some(failed) = failed {
+            tracing::error!("{failed}");
+        }
+    }
+}
+
+/// The file, and what is told of it.
+struct Writer {
+    path: PathBuf,
+    file: File,
+    failures: Complaints,
+}
+
+impl Writer {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        Ok(Self {
+            file: open(&path)?,
+            path,
+            failures: Complaints::default(),
+        })
+    }
+
+    /// Writes lines; gives what is to be told. A full disk fails hundreds of
+    /// buffers a second.
+    fn write(&mut self, lines: &[u8], now: MonoTime) -> Option<String> {
+        let error = self.file.write_all(lines).err()?;
+        let untold = self.failures.due(now)?;
+        let path = self.path.display();
+        Some(format!(
+            "{path}: {error}; lines of the access log are lost \
+             (writes that failed since this was last told: {untold} more)"
+        ))
+    }
+
+    /// Opens the file's name again; gives what is to be told.
+    fn reopen(&mut self) -> Option<String> {
+        match open(&self.path) {
+            Ok(file) => self.file = file,
+            Err(error) => return Some(format!("{}: {error}", self.path.display())),
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_that_fail_are_told_once_a_second_with_their_number() {
+        let mut writer = Writer::open(PathBuf::from("/dev/full")).unwrap();
+        let mut at = |millis: u64| {
+            let now = MonoTime::from_nanos(millis * 1_000_000);
+            writer.write(b"line\n", now)
+        };
+        let told: Vec<_> = (0..=1000).step_by(10).filter_map(&mut at).collect();
+        let counts = [": 0 more)", ": 99 more)"];
+        assert_eq!(told.len(), 2, "{told:?}");
+        for (told, count) in told.iter().zip(counts) {
+            assert!(told.starts_with("/dev/full: No space left"), "{told}");
+            assert!(told.ends_with(count), "{told}");
         }
     }
 }
