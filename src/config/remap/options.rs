@@ -120,7 +120,9 @@ impl Options {
             _ => {
                 let place = self.filter_place.take();
                 self.filter_place = place.or_else(|| Some(word.place.clone()));
+                let before = self.filter.action;
                 self.filter.take(name, word, value)?;
+                warnings.extend(self.filter.contradiction(before, word));
             }
         }
         Ok(())
@@ -151,6 +153,15 @@ impl FilterOptions {
             _ => self.source(word, value)?,
         }
         Ok(())
+    }
+
+    /// The warning for an option after which the action is another one.
+    fn contradiction(&self, before: Option<Action>, word: &Word<'_>) -> Option<ConfigError> {
+        before.filter(|_| before != self.action)?;
+        let what = "contradicts the @action before it; the last one holds";
+        let mut warning = word.place.error(word.text, what);
+        warning.help = Some("write one @action for a filter".to_owned());
+        Some(warning)
     }
 
     fn source(&mut self, word: &Word<'_>, value: &str) -> Result<(), ConfigError> {

@@ -1,7 +1,7 @@
 //! Named filters and includes.
 
 use super::super::{Action, Rule, parse};
-use super::{error, rule, rules};
+use super::{error, parsed, rule, rules, warnings};
 use crate::config::Findings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +51,26 @@ fn defining_a_filter_again_adds_to_it() {
     let rule = rule(text);
     assert_eq!(rule.filters[0].methods, ["GET", "HEAD"]);
     assert_eq!(rule.filters[0].action, Action::Deny);
+}
+
+#[test]
+fn two_opposite_actions_of_one_filter_are_warned_of_and_the_last_holds() {
+    for (text, place) in [
+        (
+            ".definefilter f @action=allow @method=GET @action=deny",
+            "1:43",
+        ),
+        (
+            "map /b http://o/ @action=allow @action=1 @action=deny",
+            "1:42",
+        ),
+    ] {
+        let told = warnings(text);
+        let expected = format!("{place}: contradicts the @action before it");
+        assert!(told.len() == 1 && told[0].contains(&expected), "{told:?}");
+    }
+    let (file, _) = parsed("map /a http://o/ @action=allow @action=deny");
+    assert_eq!(file.rules[0].filters[0].action, Action::Deny);
 }
 
 #[test]
