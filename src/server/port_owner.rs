@@ -15,6 +15,13 @@ pub(super) struct Owner {
     pid: u32,
 }
 
+impl Owner {
+    /// Whether it is the process that asks.
+    pub(super) fn is_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, process {}", self.name, self.pid)

@@ -1,6 +1,6 @@
 //! Every address that the server listens on, bound before root is given up.
 
-use super::port_owner;
+use super::port_owner::{self, Owner};
 use crate::config::ports::Port;
 use crate::config::records::Records;
 use crate::mgmt::load::Loaded;
@@ -147,6 +147,11 @@ fn note(address: SocketAddr, taken: bool) -> String {
         return String::new();
     }
     let owner = port_owner::find(address);
+    if owner.as_ref().is_some_and(Owner::is_this_process) {
+        return ", which this server has already, by proxy.config.http.server_ports; \
+                choose another port in one of the two places"
+            .to_owned();
+    }
     let owner = owner.map(|owner| format!(", {owner}")).unwrap_or_default();
     format!("{owner}; stop it, or choose another port")
 }

@@ -108,6 +108,27 @@ fn every_taken_address_is_named_at_once_with_whose_it_is() {
 }
 
 #[test]
+fn the_admin_listener_on_a_port_for_clients_is_told_as_a_clash_of_two_records() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap();
+    drop(port);
+    let config = Config::new("");
+    let records = format!(
+        "CONFIG proxy.config.http.server_ports STRING ip-in=127.0.0.1:{}\n\
+         CONFIG proxy.config.admin.listen STRING {address}\n\
+         CONFIG proxy.config.admin.user_id STRING #-1\n",
+        address.port()
+    );
+    config.write("records.config", &records);
+    let error = config.start_fails(&[]);
+    let named = format!("proxy.config.admin.listen: cannot listen on {address}");
+    let line = error.lines().find(|line| line.contains(&named));
+    let line = line.unwrap_or_default();
+    let clash = "this server has already, by proxy.config.http.server_ports";
+    assert!(line.contains(clash) && !line.contains("stop it"), "{error}");
+}
+
+#[test]
 fn the_port_of_the_command_line_is_a_running_value_that_reloads_keep() {
     const PORTS: &str = "proxy.config.http.server_ports";
     let config = Config::new("");
