@@ -9,6 +9,7 @@ mod copied;
 mod layout;
 mod lineage;
 mod rules;
+mod served;
 mod state;
 
 pub(super) use copied::StateCopy;

@@ -63,6 +63,27 @@ fn a_killed_server_does_not_keep_the_next_one_from_starting_at_once() {
 }
 
 #[test]
+fn a_start_that_is_killed_once_it_has_counted_its_run_leaves_no_span_in_doubt() {
+    let config = Config::new("");
+    config.write(
+        "storage.config",
+        "one 64M tier=fast\ntwo 64M tier=capacity\n",
+    );
+    let server = config.start();
+    config.spans_read();
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    for _ in 0..5 {
+        config.killed_at("cache state run=");
+    }
+    let server = config.start();
+    let spans = config.spans_read();
+    for span in [0, 1] {
+        assert_eq!(spans[span]["state"], "online", "{}", server.started());
+    }
+}
+
+#[test]
 fn a_second_server_on_a_port_names_it() {
     let first = Config::new("");
     let server = first.start();

@@ -132,6 +132,16 @@ impl Config {
         }
     }
 
+    /// Starts a server and kills it once it has logged a line with this text.
+    pub(crate) fn killed_at(&self, text: &str) {
+        let mut command = self.dir.command(env!("CARGO_BIN_EXE_traffic_server"));
+        let mut process = Process::start(command.stderr(Stdio::piped()));
+        let mut log = BufReader::new(process.child.stderr.take().unwrap());
+        line_with(&mut log, &[text], &mut String::new());
+        process.signal("-KILL");
+        process.ended();
+    }
+
     /// Tries to start a server that must fail; its standard error.
     pub(crate) fn start_fails(&self, args: &[&str]) -> String {
         let ran = self.run(env!("CARGO_BIN_EXE_traffic_server"), args);

@@ -15,32 +15,41 @@ struct Attendance {
 impl State {
     /// The last run that the stripe has to know, or else it is behind: the one
     /// in which it opened, if it was there ever since as far as can be read, or
-    /// the last one.
+    /// the last one that served.
     pub(crate) fn last_run(&self, stripe: u128) -> u64 {
-        let last = self.run - 1;
         let known = self.attendance_of(stripe).ok().flatten();
-        let known = known.filter(|known| known.through == last);
-        known.map_or(last, |known| known.opened)
+        let known = known.filter(|known| known.through >= self.served);
+        known.map_or(self.served, |known| known.opened)
     }
 
     /// Notes that stripes take part in this run, before anything is done in it
     /// that they could miss; durable on return. One whose place was not noted
-    /// through the last run stays unknown until it opens.
+    /// through the last run that served stays unknown until it opens.
     ///
     /// # Errors
-    /// When it can't be made durable.
+    /// When it can't be made durable. All stripes then count as away in this
+    /// run, unless that can't be written to the state directory either.
     pub(crate) fn note_present(
         &self,
         stripes: impl Iterator<Item = u128>,
     ) -> Result<(), StateError> {
+        let noted = self.note_those(stripes);
+        if noted.is_err() {
+            self.serve_unnoted().map_err(StateError::Untold)?;
+        }
+        noted
+    }
+
+    fn note_those(&self, stripes: impl Iterator<Item = u128>) -> Result<(), StateError> {
         for stripe in stripes {
             let known = self.attendance_of(stripe)?;
-            if let Some(known) = known.filter(|known| known.through + 1 == self.run) {
+            if let Some(known) = known.filter(|known| known.through >= self.served) {
                 let through = self.run;
                 self.put_attendance(stripe, Attendance { through, ..known })?;
             }
         }
-        self.attendance.flush()?;
+        self.begin_to_serve()?;
+        self.db.flush()?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 
 use super::lineage::name_run;
 use super::rules::Clears;
+use super::served;
 use crate::base::planted::{Planted, is_planted};
 use crate::base::prng::system_u128;
 use crate::cache::tier::Life;
@@ -45,6 +46,12 @@ pub(crate) enum StateError {
     /// It can't be copied.
     #[error("state: {0}")]
     Copy(#[from] std::io::Error),
+    /// Neither the database nor a file beside it takes word of this run.
+    #[error(
+        "state: {0}; a span that is away in this run is not known to miss anything: \
+         empty it before it is used again (traffic_ctl storage init PATH --force)"
+    )]
+    Untold(std::io::Error),
 }
 
 /// What the tree of spans out of use says of each; 0 was never used.
@@ -67,10 +74,14 @@ pub(crate) struct State {
     pub(super) layout: sled::Tree,
     pub(super) attendance: sled::Tree,
     pub(super) runs: sled::Tree,
+    /// Where it lies, unless it goes with this process.
+    pub(super) place: Option<PathBuf>,
     /// Names the installation, and this run of it.
     pub(crate) instance: u128,
     /// Counts the starts.
     pub(crate) run: u64,
+    /// The last run before this one in which a stripe could miss anything.
+    pub(super) served: u64,
     /// All epochs handed out by earlier runs are below or at this one.
     pub(crate) epoch: u64,
     /// The epoch of the newest purge that earlier runs finished and forgot.
@@ -87,8 +98,9 @@ impl State {
     /// When it is damaged, locked, or the directory can't be written.
     pub(crate) fn open(dir: Option<&Path>, seconds: u64) -> Result<Self, StateError> {
         let config = sled::Config::new().cache_capacity(SLED_CACHE);
-        let config = match dir {
-            Some(dir) => config.path(Self::place_in(dir)),
+        let place = dir.map(Self::place_in);
+        let config = match &place {
+            Some(place) => config.path(place),
             None => config.temporary(true),
         };
         let db = open_when_let_go(&config)?;
@@ -96,16 +108,20 @@ impl State {
             Some(known) => known,
             None => system_u128(),
         };
-        let run = number(&db, RUN)?.map_or(seconds, small) + 1;
+        let last = number(&db, RUN)?.map_or(seconds, small);
+        let numbers = served::number_run(&db, last, place.as_deref())?;
+        let run = numbers.run;
         let runs = db.open_tree("runs")?;
         let instance = name_run(&runs, kept, run)?;
         let first = seconds.saturating_mul(EPOCHS_A_SECOND);
         let epoch = number(&db, EPOCH)?.map_or(first, small);
         let retired = number(&db, RETIRED)?.map_or(0, small);
         put(&db, INSTANCE, kept)?;
+        served::begin(&db, numbers)?;
         put(&db, RUN, u128::from(run))?;
         put(&db, EPOCH, u128::from(epoch + EPOCHS_AHEAD))?;
         db.flush()?;
+        place.as_deref().into_iter().for_each(served::settle);
         Ok(Self {
             purges: db.open_tree("purges")?,
             offline: db.open_tree("offline")?,
@@ -115,8 +131,10 @@ impl State {
             attendance: db.open_tree("attendance")?,
             runs,
             db,
+            place,
             instance,
             run,
+            served: numbers.served,
             epoch,
             retired,
         })
@@ -314,12 +332,12 @@ fn is_locked(error: &std::io::Error) -> bool {
     error.to_string().contains("could not acquire lock")
 }
 
-fn number(db: &sled::Db, name: &str) -> Result<Option<u128>, StateError> {
+pub(super) fn number(db: &sled::Db, name: &str) -> Result<Option<u128>, StateError> {
     let bytes = db.get(name)?;
     Ok(bytes.and_then(|bytes| Some(u128::from_le_bytes(bytes.as_ref().try_into().ok()?))))
 }
 
-fn put(db: &sled::Db, name: &str, value: u128) -> Result<(), StateError> {
+pub(super) fn put(db: &sled::Db, name: &str, value: u128) -> Result<(), StateError> {
     db.insert(name, &value.to_le_bytes())?;
     Ok(())
 }

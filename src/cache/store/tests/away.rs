@@ -89,3 +89,18 @@ async fn what_a_span_held_before_a_purge_that_it_missed_is_dead_and_else_suspect
         assert!((10..50).contains(&left), "{left}");
     }
 }
+
+#[tokio::test]
+async fn a_start_that_ends_once_its_run_is_counted_leaves_no_stripe_in_doubt() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let first = machine.start().await;
+    store(&first.cache, &key(1), b"body").unwrap();
+    first.cache.shutdown().await;
+    first.kill();
+    for _ in 0..3 {
+        drop(State::open(Some(machine.state.path()), 0).unwrap());
+    }
+    let last = machine.start().await;
+    let read = last.cache.read(&key(1)).await;
+    assert!(read.is_ok_and(|hit| !hit.suspect && body(&hit) == b"body"));
+}
