@@ -29,9 +29,10 @@ impl LiveStripe {
         })
     }
 
-    /// Whether this very entry is there and its fragment is on the device.
+    /// Whether this very entry is there and its fragment is on the device, which
+    /// is in use.
     pub(in crate::cache) fn holds_written(&self, key: u128, entry: DirEntry) -> bool {
-        let core = self.core.get();
+        let core = self.core.get().filter(|_| self.is_online());
         core.is_some_and(|core| {
             let mut places = core.directory.lookup(key);
             let place = places.find(|place| place.entry.same_place(entry));
@@ -61,9 +62,10 @@ impl LiveStripe {
         })
     }
 
-    /// Whether this very entry is still there.
+    /// Whether this very entry is still there. Of a span that is not in use,
+    /// nobody knows: what replaces it elsewhere frees nothing here.
     pub(in crate::cache) fn holds(&self, key: u128, entry: DirEntry) -> bool {
-        let core = self.core.get();
+        let core = self.core.get().filter(|_| self.is_online());
         core.is_some_and(|core| core.directory.holds(key, entry))
     }
 }

@@ -1,6 +1,6 @@
 //! Spans that are taken back into use.
 
-use super::machine::Machine;
+use super::machine::{Machine, Running, all, path};
 use super::*;
 use crate::cache::invalidation::Presence;
 use crate::cache::tier::SpanTier;
@@ -25,4 +25,47 @@ async fn a_span_that_was_killed_while_it_returned_is_in_doubt_at_the_next_start(
     second.kill();
     let third = machine.start().await;
     assert!(third.cache.read(&key(1)).await.unwrap().suspect);
+}
+
+/// What readers hold from a span that has gone out of use since, and whose keys
+/// were stored anew.
+async fn read_and_left(machine: &Machine) -> (Running, Vec<(CacheKey, CopyRef)>) {
+    let running = machine.start().await;
+    for n in 0..20 {
+        store(&running.cache, &key(n), b"old").unwrap();
+    }
+    running.cache.sync().await;
+    let mut held = Vec::new();
+    for n in 0..20 {
+        held.push((key(n), running.cache.read(&key(n)).await.unwrap().copy));
+    }
+    running.cache.offline(&path(0)).await.unwrap();
+    let left = |copy: &CopyRef| !copy.0.home.as_ref().unwrap().stripe.is_online();
+    held.retain(|(_, copy)| left(copy));
+    assert!(held.len() > 1, "nothing was on the span that left");
+    for (key, _) in &held {
+        store(&running.cache, key, b"new").unwrap();
+    }
+    running.cache.sync().await;
+    (running, held)
+}
+
+#[tokio::test]
+async fn what_was_read_from_a_span_that_left_takes_the_place_of_nothing_newer() {
+    let machine = Machine::with(&[SpanTier::Capacity; 2]);
+    let (running, held) = read_and_left(&machine).await;
+    for (n, (key, copy)) in held.iter().enumerate() {
+        if n.is_multiple_of(2) {
+            let refreshed = running
+                .cache
+                .refresh(copy, key, Bytes::from_static(b"head"));
+            assert_eq!(refreshed, Err(NotStored::Replaced));
+        } else {
+            running.cache.carry(&copy.0).await;
+        }
+    }
+    for (key, _) in &held {
+        let mut hit = running.cache.read(key).await.unwrap();
+        assert_eq!(all(&mut hit).await, b"new");
+    }
 }
