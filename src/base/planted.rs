@@ -76,7 +76,7 @@ pub(crate) enum Planted {
     /// A head gets its place before the free rows of other stripes are written.
     HeadUndeferred,
     /// A head waits for what it takes away itself only, not for what an earlier
-    /// change took away and is yet to be written.
+    /// change took away and is yet to be flushed.
     UnwrittenFreeUnseen,
     /// Stripes that a key belonged on once are not told that it has changed.
     FormerUnclaimed,

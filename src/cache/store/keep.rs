@@ -324,8 +324,8 @@ impl Cache {
         let mut others = claimants
             .iter()
             .filter(|other| !Arc::ptr_eq(other, &target));
-        // What is gone there already comes back with a kill until that is written.
-        if others.any(|other| other.may_hold(hash) || other.unwritten_free(hash).is_some()) {
+        // What is gone there already comes back with a power cut until that is flushed.
+        if others.any(|other| other.may_hold(hash) || other.unflushed_free(hash).is_some()) {
             if !is_planted(Planted::HeadUndeferred) {
                 return self.defer(Arc::new(stored), target, &claimants);
             }
@@ -358,7 +358,7 @@ impl Cache {
         claimants
             .iter()
             .for_each(|claimant| drop(claimant.free(hash)));
-        let freed = claimants.iter().filter_map(|c| c.unwritten_free(hash));
+        let freed = claimants.iter().filter_map(|c| c.unflushed_free(hash));
         let mut freed: Vec<Written> = freed.collect();
         freed.retain(|wait| !Arc::ptr_eq(&wait.stripe, &target));
         freed.iter().for_each(Written::hurry);

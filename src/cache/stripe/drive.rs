@@ -133,6 +133,10 @@ impl Stripe {
     }
 
     fn opening_done(&mut self, outcome: Outcome) -> Completion {
+        let is_flush = matches!(self.opening.last(), Some(Opening::Flush));
+        if is_flush && outcome == Outcome::Done {
+            self.note_flushed(self.directory.written_sequence());
+        }
         let is_new = self.header.generation == 1;
         if outcome == Outcome::Failed && is_new {
             self.state = State::Failed;
@@ -186,6 +190,7 @@ impl Stripe {
             return Completion::default();
         };
         self.redo.take(batch.rows.iter().map(redo_row), batch.next);
+        self.frees.take(&batch.rows, batch.sequence);
         self.directory
             .set_written(batch.next.position, batch.sequence);
         Completion::written(to_u64(batch.bytes.len()))
@@ -207,6 +212,7 @@ impl Stripe {
         let puts = puts.filter(|_| !is_planted(Planted::KeptAfterFailedFlush));
         let lost = puts.map(|row| free_row(&self.directory, row)).sum();
         self.redo.take(rows.into_iter(), batch.next);
+        self.frees.take(&batch.rows, batch.sequence);
         if !is_planted(Planted::FailureUntold) {
             self.redo.pass(batch.next);
         }

@@ -251,11 +251,12 @@ impl Stripe {
         filling.unwrap_or(self.chain.sequence - 1)
     }
 
-    /// The last batch that takes away something of the key and is not written
-    /// yet: until it is, a kill brings that back. Of a stripe that tells nothing
-    /// any more, none that will ever be.
+    /// The last batch that takes away something of the key and is not flushed
+    /// yet, as far as [`Self::note_flushed`] was told: until it is, a power cut
+    /// brings that back. Of a stripe that tells nothing any more, none that will
+    /// ever be.
     #[must_use]
-    pub fn unwritten_free(&self, key_hash: u128) -> Option<u64> {
+    pub fn unflushed_free(&self, key_hash: u128) -> Option<u64> {
         if is_planted(Planted::UnwrittenFreeUnseen) {
             return None;
         }
@@ -272,7 +273,13 @@ impl Stripe {
         // What a lost batch took away, the ring has yet to tell.
         let is_untold = self.lost_through > self.directory.written_sequence();
         let untold = is_untold.then_some(self.lost_through);
-        sealed.map(|batch| batch.sequence).or(untold)
+        let unwritten = sealed.map(|batch| batch.sequence).or(untold);
+        unwritten.or_else(|| self.frees.last_of(&home))
+    }
+
+    /// Takes note that no power cut takes what batches up to this one tell.
+    pub fn note_flushed(&mut self, through: u64) {
+        self.frees.flushed(through);
     }
 
     /// Bytes that wait behind the write in flight.

@@ -22,6 +22,7 @@
 
 mod batch;
 mod drive;
+mod frees;
 mod geometry;
 mod load;
 mod log;
@@ -49,6 +50,7 @@ use crate::cache::format::stripe_header::{ChainPoint, GoodCopy, StripeContent};
 use crate::cache::format::to_usize;
 use batch::{Filling, Sealed};
 use bytes::Bytes;
+use frees::UnflushedFrees;
 use load::Load;
 use redo::Redo;
 use std::collections::VecDeque;
@@ -109,6 +111,7 @@ pub struct Stripe {
     flush_through: u64,
     /// The last batch that failed for good.
     lost_through: u64,
+    frees: UnflushedFrees,
     state: State,
     jobs: Vec<(PlanId, drive::Job)>,
     next_plan: u64,
@@ -203,6 +206,7 @@ impl Stripe {
             sync_asked: false,
             flush_through: 0,
             lost_through: 0,
+            frees: UnflushedFrees::unknown_through(parts.chain.sequence - 1),
             state: State::Open,
             jobs: Vec::new(),
             next_plan: 0,

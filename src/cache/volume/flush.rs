@@ -65,11 +65,18 @@ impl LiveStripe {
     fn flushed(&self, written: u64, ended: Result<(), DeviceError>) {
         let flushing = &self.flushing;
         match self.outcome(ended) {
-            Outcome::Done => flushing.flushed.fetch_max(written, Ordering::AcqRel),
-            Outcome::Failed => flushing.failures.fetch_add(1, Ordering::AcqRel),
-        };
+            Outcome::Done => self.note_flushed(written),
+            Outcome::Failed => drop(flushing.failures.fetch_add(1, Ordering::AcqRel)),
+        }
         flushing.is_out.store(false, Ordering::Release);
         self.moved.notify_waiters();
+    }
+
+    fn note_flushed(&self, written: u64) {
+        self.flushing.flushed.fetch_max(written, Ordering::AcqRel);
+        if let Some(core) = self.core.get() {
+            core.stripe.lock().note_flushed(written);
+        }
     }
 
     /// Waits for the flush that somebody wants, or until one fails.

@@ -19,10 +19,10 @@ impl LiveStripe {
     }
 
     /// The batch that says that something of the key is gone, if it is not
-    /// written yet.
-    pub(in crate::cache) fn unwritten_free(self: &Arc<Self>, key: u128) -> Option<Written> {
+    /// flushed yet.
+    pub(in crate::cache) fn unflushed_free(self: &Arc<Self>, key: u128) -> Option<Written> {
         let core = self.core.get()?;
-        let sequence = core.stripe.lock().unwritten_free(key)?;
+        let sequence = core.stripe.lock().unflushed_free(key)?;
         Some(Written {
             stripe: Arc::clone(self),
             sequence,

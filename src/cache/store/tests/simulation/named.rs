@@ -1,10 +1,12 @@
 //! Faults that were found, each by itself.
 
+use super::super::key;
 use super::disk::Health;
 use super::world::World;
 use crate::base::planted::{Planted, with};
 use crate::base::simulated;
 use crate::cache::inspect::SpanState;
+use crate::cache::tier::SpanTier;
 use crate::metrics::Metric;
 use std::panic::catch_unwind;
 
@@ -59,4 +61,68 @@ fn a_device_that_leaves_one_write_unanswered_goes_offline_and_keeps_no_stop_wait
         assert_eq!(registry.get(Metric::CacheSpanErrorsWrite) % 5, 0);
         world.wait("a stop", cache.shutdown());
     });
+}
+
+#[test]
+fn no_power_cut_brings_a_removed_copy_back_over_what_was_stored_since() {
+    let fails = |bug, seed| {
+        let run = || with(bug, || cut_power_after_a_change(seed));
+        catch_unwind(run).is_err()
+    };
+    assert!(!(0..8).any(|seed| fails(None, seed)));
+    let bug = Some(Planted::UnwrittenFreeUnseen);
+    assert!((0..8).any(|seed| fails(bug, seed)), "it is blind");
+}
+
+/// A key's copy on the fast tier is gone, which is written and not flushed,
+/// when the key is stored anew; then the capacity tier alone is flushed.
+fn cut_power_after_a_change(seed: u64) {
+    simulated::with(seed, || {
+        let mut world = World::new(seed);
+        world.drives.truncate(2);
+        world.ram.cutoff = 1;
+        world.start();
+        world.store(1);
+        world.sync();
+        for _ in 0..8 {
+            world.read(1);
+            world.move_copies();
+        }
+        world.sync();
+        assert!(world.may_hold(SpanTier::Fast, 1), "nothing was promoted");
+        world.remove(1);
+        world.write_and_flush(SpanTier::Capacity);
+        world.store(1);
+        world.write_and_flush(SpanTier::Capacity);
+        let is_placed = world.may_hold(SpanTier::Capacity, 1);
+        world.cut_power();
+        world.start();
+        let is_back = world.may_hold(SpanTier::Fast, 1);
+        assert!(!(is_placed && is_back), "the old copy is back");
+    });
+}
+
+impl World {
+    /// Whether a tier may hold a copy under a key.
+    fn may_hold(&self, tier: SpanTier, n: u32) -> bool {
+        let stripes = self.cache().volume.stripes().into_iter();
+        let mut own = stripes.filter(|stripe| stripe.span_tier() == tier);
+        own.any(|stripe| stripe.may_hold(key(n).hash()))
+    }
+
+    /// All disks do their writes, and those of one tier their flushes.
+    fn write_and_flush(&mut self, tier: SpanTier) {
+        for _ in 0..20 {
+            let stripes = self.cache().volume.stripes().into_iter();
+            let own = stripes.filter(|stripe| stripe.span_tier() == tier);
+            { own }
+                .filter_map(|stripe| stripe.unflushed())
+                .for_each(|batch| batch.want_safe());
+            self.tick();
+            self.end_writes();
+            for drive in self.drives.iter().filter(|drive| drive.tier == tier) {
+                while drive.disk.end_one(&mut self.prng) {}
+            }
+        }
+    }
 }

@@ -323,7 +323,7 @@ impl World {
         self.store(n);
     }
 
-    fn remove(&mut self, n: u32) {
+    pub(super) fn remove(&mut self, n: u32) {
         self.cache().remove(&key(n));
         self.models[to_usize(n.into())].remove();
     }
@@ -342,7 +342,7 @@ impl World {
         running.cache.thread.tick();
     }
 
-    fn move_copies(&mut self) {
+    pub(super) fn move_copies(&mut self) {
         let cache = self.cache();
         self.wait("a copy", cache.mover.step(&cache));
     }
