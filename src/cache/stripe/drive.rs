@@ -90,7 +90,7 @@ impl Stripe {
             (Job::Batch, Outcome::Failed) => self.batch_failed(),
             (Job::Ring, Outcome::Done) => self.ring_written(),
             (Job::Ring, Outcome::Failed) => self.ring_failed(),
-            (Job::Pages { first, end }, _) => self.pages_done(*first, *end, outcome),
+            (Job::Pages { first, end }, _) => self.pages_done(now, *first..*end, outcome),
             (Job::Sync, _) => self.sync_done(now, outcome),
             (Job::Opening, _) => self.opening_done(outcome),
             (Job::Closing, _) => self.closed(),

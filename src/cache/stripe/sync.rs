@@ -1,8 +1,9 @@
 //! A sync: the directory goes to the older of its two copies.
 //!
 //! Order, and what a crash after each step leaves:
-//! 1. pages, one chunk at a time, and those that a start has not read yet once
-//!    they have been: the header names the other copy, untouched;
+//! 1. pages, one chunk at a time with rests between, and those that a start has
+//!    not read yet once they have been: the header names the other copy,
+//!    untouched;
 //! 2. page table: the same;
 //! 3. the batches that the pages may tell of are written: the same. Without
 //!    this step an entry could be in the copy whose batch never came, and the
@@ -25,11 +26,17 @@ use crate::cache::format::stripe_header::{ChainPoint, GoodCopy, StripeContent};
 use crate::cache::format::to_usize;
 use bytes::Bytes;
 use std::ops::Range;
+use std::time::Duration;
 
 /// A sync begins when the log has grown by so many times the directory's size.
 const SYNC_GROWTH: u64 = 50;
 /// Pages of one write.
 const CHUNK_PAGES: u32 = 15;
+/// Times that writes of so many pages took, for which the device is left to
+/// others behind them: a sync takes a quarter of the device, of a busy one less.
+const REST: u32 = 3;
+/// The longest such rest: one write that hung is no reason to wait for long.
+const REST_MAX: Duration = Duration::from_millis(250);
 
 /// The step that a sync is at; each step's I/O is out at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +66,25 @@ pub(super) struct SyncRun {
     /// Where a start reads the log and the ring from, if the copy is good.
     pub(super) log: ChainPoint,
     pub(super) ring: ChainPoint,
+    /// When the last chunk was handed out.
+    sent: MonoTime,
+    /// The next one is not handed out before.
+    rests_until: MonoTime,
+    /// Pages written since the last rest, and how long that took.
+    unrested: (u32, Duration),
+}
+
+impl SyncRun {
+    /// Notes that so many pages were written by `now`; behind as many as a full
+    /// write has, it rests.
+    fn rest_behind(&mut self, pages: u32, now: MonoTime) {
+        let (before, busy) = self.unrested;
+        self.unrested = (before + pages, busy + now.since(self.sent));
+        if self.unrested.0 >= CHUNK_PAGES {
+            let (_, busy) = std::mem::take(&mut self.unrested);
+            self.rests_until = now.plus(busy.saturating_mul(REST).min(REST_MAX));
+        }
+    }
 }
 
 /// A run of changed pages, ready to be written.
@@ -149,8 +175,9 @@ impl Stripe {
         loop {
             let run = self.sync.filter(|run| !run.waiting)?;
             let next = match run.step {
+                Step::Pages(_) if self.rests(&run, now) => return None,
                 Step::Pages(from) => match self.copy_on(&run, from) {
-                    Copying::Chunk(chunk) => return Some(self.chunk_plan(&run, chunk)),
+                    Copying::Chunk(chunk) => return Some(self.chunk_plan(now, chunk)),
                     Copying::Unread(page) => {
                         self.ask_for(page);
                         return None;
@@ -175,6 +202,14 @@ impl Stripe {
             };
             self.set_sync(next, false);
         }
+    }
+
+    /// Whether the device is left to others. Nothing rests when the ring, which
+    /// the sync makes room in, is nearly full: then batches would wait for it.
+    fn rests(&self, run: &SyncRun, now: MonoTime) -> bool {
+        let ring = self.geometry.ring_bytes();
+        let ring_lasts = self.redo.used() < ring / 16 * 13;
+        now < run.rests_until && ring_lasts && self.state == State::Open
     }
 
     /// Whether a batch that the pages may tell of is not written yet.
@@ -209,6 +244,9 @@ impl Stripe {
             copy: self.header.good.map_or(0, |good| 1 - good.copy.min(1)),
             log: self.redo.covered,
             ring: self.redo.next,
+            sent: now,
+            rests_until: now,
+            unrested: (0, Duration::ZERO),
         });
     }
 
@@ -242,8 +280,11 @@ impl Stripe {
         target.next_chunk(run, from, marks)
     }
 
-    fn chunk_plan(&mut self, run: &SyncRun, chunk: Chunk) -> Plan {
-        self.set_sync(run.step, true);
+    fn chunk_plan(&mut self, now: MonoTime, chunk: Chunk) -> Plan {
+        if let Some(run) = self.sync.as_mut() {
+            run.waiting = true;
+            run.sent = now;
+        }
         let job = Job::Pages {
             first: chunk.first,
             end: chunk.end,
@@ -271,10 +312,18 @@ impl Stripe {
         self.plan(Job::Sync, Cause::PageTable, action)
     }
 
-    pub(super) fn pages_done(&mut self, first: u32, end: u32, outcome: Outcome) -> Completion {
+    pub(super) fn pages_done(
+        &mut self,
+        now: MonoTime,
+        Range { start: first, end }: Range<u32>,
+        outcome: Outcome,
+    ) -> Completion {
         match outcome {
             Outcome::Done => {
                 self.set_sync(Step::Pages(end), false);
+                if let Some(run) = self.sync.as_mut() {
+                    run.rest_behind(end - first, now);
+                }
                 Completion::written(u64::from(end - first) * self.geometry.page_bytes())
             }
             Outcome::Failed => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 mod budgets;
 mod faults;
+mod pacing;
 mod pages;
 mod pins;
 mod starts;
