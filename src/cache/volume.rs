@@ -5,6 +5,7 @@ mod flush;
 mod holds;
 mod live;
 mod pages;
+mod part;
 mod passing;
 mod reading;
 mod room;
@@ -19,6 +20,7 @@ mod watch;
 mod wear;
 
 pub(super) use live::{LiveStripe, Located, Written};
+pub(super) use part::Blocks;
 pub(super) use sharing::Share;
 pub(super) use span::LiveSpan;
 pub(super) use start::StripeSeed;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct MemDisk {
     bytes: Mutex<Vec<u8>>,
     reads: AtomicU64,
+    read_bytes: AtomicU64,
     /// What reads fail with.
     read_fault: Mutex<Option<DeviceError>>,
     fail_writes: AtomicBool,
@@ -46,6 +47,7 @@ impl MemDisk {
         Arc::new(Self {
             bytes: Mutex::new(vec![0; len]),
             reads: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
             read_fault: Mutex::default(),
             fail_writes: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
@@ -69,6 +71,12 @@ impl MemDisk {
     #[must_use]
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that were asked for so far.
+    #[must_use]
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
     }
 
     /// From now on, reads and writes fail with EIO, or do not.
@@ -114,6 +122,8 @@ impl MemDisk {
 
     fn read(&self, offset: u64, mut buf: AlignedBuf) -> Result<AlignedBuf, DeviceError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
+        let asked = u64::try_from(buf.len()).unwrap_or(u64::MAX);
+        self.read_bytes.fetch_add(asked, Ordering::Relaxed);
         if let Some(error) = *self.read_fault.lock() {
             return Err(error);
         }

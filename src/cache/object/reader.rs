@@ -1,11 +1,11 @@
 //! Reading a body: what is in memory at once, fragments as they are read.
 
-use super::answer::BodyError;
+use super::answer::{BodyError, Miss};
 use super::hit::CopyRef;
 use super::parts::Parts;
 use super::stored::{Fragments, Stored};
 use crate::cache::store::Cache;
-use crate::cache::volume::Share;
+use crate::cache::volume::{Blocks, Share};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -95,8 +95,9 @@ impl BodyReader {
     }
 
     /// The next piece, never empty; `None` at the end. Of a body in fragments
-    /// each piece is a fragment, read from the device and verified, once for all
-    /// who are given it at the time; nothing is copied.
+    /// each piece is a fragment, or a few blocks of it if no more is wanted, read
+    /// from the device and verified, once for all who are given it at the time;
+    /// nothing is copied.
     ///
     /// # Errors
     /// When a fragment is gone, damaged, or the device fails: then the rest
@@ -133,19 +134,50 @@ impl BodyReader {
         let size = u64::from(fragments.bytes).max(1);
         let index = self.left.start / size;
         let offset = index * size;
-        self.share = None;
-        let read = fragments.shared(index).await;
-        let (bytes, share) = read.map_err(|miss| BodyError::at(offset, miss))?;
-        self.share = Some(share);
         let whole = size.min(self.stored.body_len - offset);
-        if len(&bytes) != whole {
+        let wanted = self.left.start - offset..whole.min(self.left.end - offset);
+        self.share = None;
+        let read = match Blocks::of(&wanted, whole) {
+            Some(blocks) if !fragments.is_shared(index) => {
+                self.read_blocks(fragments, index, &blocks).await
+            }
+            _ => self.read_whole(fragments, index, whole).await,
+        };
+        let (bytes, start) = read.map_err(|miss| BodyError::at(offset, miss))?;
+        let piece = cut(&bytes, wanted.start - start..wanted.end - start);
+        if piece.is_empty() {
             return Err(BodyError::Missing { offset });
         }
-        self.collect(&bytes);
-        let end = self.left.end.min(offset + whole);
-        let piece = cut(&bytes, self.left.start - offset..end - offset);
-        self.left.start = end;
+        self.left.start += len(&piece);
         Ok(piece)
+    }
+
+    /// Blocks of a fragment, and where in it they begin.
+    async fn read_blocks(
+        &mut self,
+        fragments: &Fragments,
+        index: u64,
+        blocks: &Blocks,
+    ) -> Result<(Bytes, u64), Miss> {
+        let (bytes, share) = fragments.shared_blocks(index, blocks).await?;
+        self.share = Some(share);
+        Ok((bytes, blocks.start()))
+    }
+
+    /// All of a fragment, which must have `length` bytes.
+    async fn read_whole(
+        &mut self,
+        fragments: &Fragments,
+        index: u64,
+        length: u64,
+    ) -> Result<(Bytes, u64), Miss> {
+        let (bytes, share) = fragments.shared(index).await?;
+        self.share = Some(share);
+        if len(&bytes) != length {
+            return Err(Miss::Absent);
+        }
+        self.collect(&bytes);
+        Ok((bytes, 0))
     }
 
     /// Keeps a fragment for the RAM cache, and gives it all of them when this

@@ -6,7 +6,7 @@ use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::object::{HeadKind, ObjectContent, body_key};
 use crate::cache::invalidation::Subject;
 use crate::cache::ram::RamValue;
-use crate::cache::volume::{LiveStripe, Located, Share};
+use crate::cache::volume::{Blocks, LiveStripe, Located, Share};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -276,6 +276,38 @@ impl Fragments {
         let share = self.stripe.sharing.of(body_key(self.object_id, index));
         let bytes = share.bytes(self.read(index)).await?;
         Ok((bytes, share))
+    }
+
+    /// Blocks of fragment `index`, and a share in them.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(in crate::cache) async fn shared_blocks(
+        &self,
+        index: u64,
+        blocks: &Blocks,
+    ) -> Result<(Bytes, Share), Miss> {
+        let key = body_key(self.object_id, index);
+        let share = self.stripe.sharing.of_blocks(key, blocks.clone());
+        let bytes = share.bytes(self.read_blocks(key, blocks)).await?;
+        Ok((bytes, share))
+    }
+
+    async fn read_blocks(&self, key: u128, blocks: &Blocks) -> Result<Bytes, Miss> {
+        let read = self.stripe.body_blocks(key, blocks).await;
+        match (read, &self.spare) {
+            (Err(miss), Some(spare)) => {
+                let other = spare.body_blocks(key, blocks).await;
+                other.map_err(|_| miss)
+            }
+            (read, _) => read,
+        }
+    }
+
+    /// Whether fragment `index` is in memory for others, or about to be.
+    pub(in crate::cache) fn is_shared(&self, index: u64) -> bool {
+        let key = body_key(self.object_id, index);
+        self.stripe.sharing.has(key)
     }
 
     /// How many hold a body of `body_len` bytes.

@@ -9,7 +9,7 @@ use super::wear::Wear;
 use crate::base::clock::{Clock, MonoTime};
 use crate::cache::directory::{Directory, Place};
 use crate::cache::format::dir_entry::DirEntry;
-use crate::cache::format::fragment::{Fragment, FragmentError};
+use crate::cache::format::fragment::Fragment;
 use crate::cache::format::object::body_key;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::inspect::{SpanState, StripeStatus};
@@ -283,11 +283,10 @@ impl LiveStripe {
                         core.directory.mark_read(key, &place);
                         return Ok(found);
                     }
+                    self.counters.add(Metric::CacheDirectoryCollision, 1);
                 }
-                Err(FragmentError::OtherKey) => core.strangers.note(key, place.position),
-                Err(error) => return Err(self.unusable(key, &place, &error)),
+                Err(error) => self.passes_over(key, &place, &error)?,
             }
-            self.counters.add(Metric::CacheDirectoryCollision, 1);
         }
         Err(Miss::Absent)
     }

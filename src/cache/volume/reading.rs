@@ -86,6 +86,27 @@ impl LiveStripe {
         Ok(bytes.slice(skip.min(end)..end))
     }
 
+    /// Whether the next match is to be looked at after a fragment that did not
+    /// verify: an intact one of another key is remembered.
+    ///
+    /// # Errors
+    /// What the fragment is to who wanted it, if that ends the lookup.
+    pub(super) fn passes_over(
+        self: &Arc<Self>,
+        key: u128,
+        place: &Place,
+        error: &FragmentError,
+    ) -> Result<(), Miss> {
+        if *error != FragmentError::OtherKey {
+            return Err(self.unusable(key, place, error));
+        }
+        if let Some(core) = self.core.get() {
+            core.strangers.note(key, place.position);
+        }
+        self.counters.add(Metric::CacheDirectoryCollision, 1);
+        Ok(())
+    }
+
     /// Judges a fragment that did not verify; a damaged one is freed. What the
     /// cursor has come over meanwhile is no fault.
     pub(super) fn unusable(

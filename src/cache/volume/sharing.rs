@@ -1,5 +1,6 @@
 //! One read, and one copy in memory, for all who want a fragment at a time.
 
+use super::part::Blocks;
 use crate::cache::object::Miss;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -7,28 +8,47 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::OnceCell;
 
-/// The fragments that are being read, or on their way to clients, by their key.
+/// The fragments, and blocks of them, that are being read or on their way to
+/// clients.
 #[derive(Debug, Default)]
 pub(in crate::cache) struct Sharing {
     held: Arc<Mutex<Held>>,
 }
 
-type Held = HashMap<u128, Weak<OnceCell<Bytes>>>;
+/// A fragment's key, and which blocks of it: all, if none are named.
+type Piece = (u128, Option<Blocks>);
+type Held = HashMap<Piece, Weak<OnceCell<Bytes>>>;
 
 impl Sharing {
     /// A share in the fragment of `key`; the first one who wants its bytes reads
     /// them for all.
     pub(in crate::cache) fn of(&self, key: u128) -> Share {
+        self.of_piece((key, None))
+    }
+
+    /// The same for blocks of the fragment.
+    pub(in crate::cache) fn of_blocks(&self, key: u128, blocks: Blocks) -> Share {
+        self.of_piece((key, Some(blocks)))
+    }
+
+    /// Whether somebody has a share in the whole fragment.
+    pub(in crate::cache) fn has(&self, key: u128) -> bool {
+        let held = self.held.lock();
+        held.get(&(key, None))
+            .is_some_and(|cell| cell.strong_count() > 0)
+    }
+
+    fn of_piece(&self, piece: Piece) -> Share {
         let mut held = self.held.lock();
-        let cell = held.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
+        let cell = held.get(&piece).and_then(Weak::upgrade).unwrap_or_else(|| {
             let cell = Arc::default();
-            held.insert(key, Arc::downgrade(&cell));
+            held.insert(piece.clone(), Arc::downgrade(&cell));
             cell
         });
         drop(held);
         Share {
             held: Arc::clone(&self.held),
-            key,
+            piece,
             cell,
         }
     }
@@ -38,7 +58,7 @@ impl Sharing {
 #[derive(Debug)]
 pub(in crate::cache) struct Share {
     held: Arc<Mutex<Held>>,
-    key: u128,
+    piece: Piece,
     cell: Arc<OnceCell<Bytes>>,
 }
 
@@ -60,7 +80,7 @@ impl Drop for Share {
         let mut held = self.held.lock();
         // Nobody takes another one while the lock is held.
         if Arc::strong_count(&self.cell) == 1 {
-            held.remove(&self.key);
+            held.remove(&self.piece);
         }
     }
 }

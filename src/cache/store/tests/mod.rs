@@ -13,6 +13,7 @@ mod long;
 mod machine;
 mod pinning;
 mod placement;
+mod ranges;
 mod returning;
 mod simulation;
 mod tags;

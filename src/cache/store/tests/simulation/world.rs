@@ -33,8 +33,8 @@ const SMALL_DISK: usize = 32 << 20;
 /// Bytes of the longest bodies, where the log is to wrap and elsewhere.
 const LONG_BODY: u64 = 700_000;
 const SHORT_BODY: u64 = 12_000;
-/// Bytes of a fragment where bodies are long.
-const FRAGMENT: u32 = 64 << 10;
+/// Bytes of a fragment where bodies are long: two checksummed blocks.
+const FRAGMENT: u32 = 128 << 10;
 /// A device is silent for longer than this, and counts as failing.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Times that a wait outlasts the patience, before it counts as endless.
