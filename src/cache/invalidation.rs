@@ -10,6 +10,7 @@ mod layout;
 mod lineage;
 mod rules;
 mod served;
+mod spare;
 mod state;
 
 pub(super) use copied::StateCopy;

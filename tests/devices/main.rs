@@ -16,7 +16,7 @@ mod loop_device;
 use bytes::Bytes;
 use loop_device::LoopDevice;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use strata::base::clock::SystemClock;
@@ -299,4 +299,39 @@ fn hash(path: &Path) -> u128 {
     let mut bytes = Vec::new();
     File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
     xxhash_rust::xxh3::xxh3_128(&bytes)
+}
+
+/// Leaves no room on the file system that `path` is to lie on.
+fn fill_up(path: &Path) {
+    let mut file = File::create(path).unwrap();
+    let mut piece = vec![1; 64 << 10];
+    while !piece.is_empty() {
+        if file.write_all(&piece).is_err() {
+            piece.truncate(piece.len() / 2);
+        }
+    }
+    file.sync_all().unwrap();
+}
+
+#[tokio::test]
+#[cfg_attr(
+    not(feature = "devices"),
+    ignore = "needs root and loop devices: cargo test --features devices"
+)]
+async fn starts_on_a_full_disk_keep_what_the_spans_hold() {
+    let system = LoopDevice::zeroed(SIZE);
+    system.make_ext4();
+    let mount = system.mounted();
+    let state = mount.path("state");
+    let device = LoopDevice::zeroed(SIZE);
+    let running = start(device.path(), &state).await;
+    store(&running.cache, 1).unwrap();
+    running.cache.shutdown().await;
+    drop(running);
+    fill_up(&mount.path("logs"));
+    for turn in 0..3 {
+        let again = start(device.path(), &state).await;
+        assert!(holds(&again.cache, 1).await, "start {turn} on a full disk");
+        again.cache.shutdown().await;
+    }
 }

@@ -31,7 +31,7 @@ impl StateCopy {
         if from.is_dir() {
             copy_all(&from, &State::place_in(&copy.dir))?;
         }
-        copy.state = Some(State::open(Some(&copy.dir), 0)?);
+        copy.state = Some(State::open_at(Some(State::place_in(&copy.dir)), 0)?);
         Ok(copy)
     }
 

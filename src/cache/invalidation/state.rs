@@ -5,7 +5,7 @@
 
 use super::lineage::name_run;
 use super::rules::Clears;
-use super::served;
+use super::{served, spare};
 use crate::base::planted::{Planted, is_planted};
 use crate::base::prng::system_u128;
 use crate::cache::tier::Life;
@@ -95,10 +95,28 @@ impl State {
     /// state that was lost: of a second's epochs a start takes less than all.
     ///
     /// # Errors
-    /// When it is damaged, locked, or the directory can't be written.
+    /// When it is damaged, locked, or the directory can't be written, though the
+    /// room set aside for that was given up.
     pub(crate) fn open(dir: Option<&Path>, seconds: u64) -> Result<Self, StateError> {
+        let Some(dir) = dir else {
+            return Self::open_at(None, seconds);
+        };
+        let opened = match Self::open_at(Some(Self::place_in(dir)), seconds) {
+            Err(error) if spare::may_help(&error) && spare::give_up(dir) => {
+                tracing::warn!(%error, "the room set aside for this is used now");
+                Self::open_at(Some(Self::place_in(dir)), seconds)
+            }
+            opened => opened,
+        };
+        opened.inspect(|_| spare::hold(dir))
+    }
+
+    /// The same at its place, with the room that there is.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(super) fn open_at(place: Option<PathBuf>, seconds: u64) -> Result<Self, StateError> {
         let config = sled::Config::new().cache_capacity(SLED_CACHE);
-        let place = dir.map(Self::place_in);
         let config = match &place {
             Some(place) => config.path(place),
             None => config.temporary(true),
