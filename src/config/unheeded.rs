@@ -14,7 +14,7 @@ pub struct UnheededFile {
 }
 
 /// Every such file.
-pub const UNHEEDED_FILES: [UnheededFile; 8] = [
+pub const UNHEEDED_FILES: [UnheededFile; 7] = [
     named_by("logging.yaml", "proxy.config.log.config.filename"),
     named_by("logs_xml.config", "proxy.config.log.xml_config_file"),
     named_by("parent.config", "proxy.config.http.parent_proxy.file"),
@@ -22,7 +22,6 @@ pub const UNHEEDED_FILES: [UnheededFile; 8] = [
         name: "plugin.config",
         record: None,
     },
-    named_by("sni.yaml", "proxy.config.ssl.servername.filename"),
     named_by("socks.config", "proxy.config.socks.socks_config_file"),
     named_by("splitdns.config", "proxy.config.dns.splitdns.filename"),
     named_by(

@@ -518,6 +518,8 @@ metrics! {
     SslClientCertVerifyFailed = "proxy.process.ssl.user_agent_cert_verify_failed", Counter;
     /// Handshakes that failed since a message could not be decrypted.
     SslClientDecryptionFailed = "proxy.process.ssl.user_agent_decryption_failed", Counter;
+    /// Connections of clients that may not ask for their name (`ip_allow` in sni.toml).
+    SslClientDenied = "proxy.process.ssl.user_agent_denied", Counter;
     /// Handshakes that failed for a certificate that is out of date.
     SslClientExpiredCert = "proxy.process.ssl.user_agent_expired_cert", Counter;
     /// Handshakes with clients that took longer than they may.
@@ -538,6 +540,10 @@ metrics! {
     SslClientWrongVersion = "proxy.process.ssl.user_agent_wrong_version", Counter;
     /// Bytes of the process that are resident in memory.
     MemoryRss = "proxy.process.traffic_server.memory.rss", Gauge;
+    /// Connections that are passed on with their TLS (`tunnel_route` in sni.toml).
+    TunnelsTlsCurrent = "proxy.process.tunnel.current_client_connections_tls_tunnel", Gauge;
+    /// Connections that were passed on with their TLS.
+    TunnelsTls = "proxy.process.tunnel.total_client_connections_tls_tunnel", Counter;
     /// Number of the configuration in force; each reload or set adds one.
     StrataGeneration = "strata.config.generation", Gauge;
     /// Reloads refused because of an error, which changed nothing.

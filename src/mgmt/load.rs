@@ -14,6 +14,7 @@ use crate::config::place::Place;
 use crate::config::ports::PortList;
 use crate::config::records::{self, Records, RecordsFile, Running};
 use crate::config::remap::{self, RemapFile};
+use crate::config::sni::SniFile;
 use crate::config::ssl_multicert::MulticertFile;
 use crate::config::storage::StorageFile;
 use crate::config::unheeded::{UNHEEDED_FILES, unheeded};
@@ -22,6 +23,7 @@ use crate::config::{ConfigError, Findings};
 use crate::proxy::Snapshot;
 use crate::proxy::cache_rules::CacheRules;
 use crate::proxy::snapshot::SnapshotParts;
+use crate::proxy::tls::SniRules;
 use crate::remap::{IpAllow, RemapOptions, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -92,6 +94,8 @@ pub struct Loaded {
     pub ip_allow: IpAllowFile,
     /// The certificates that clients are given.
     pub multicert: MulticertFile,
+    /// What holds for clients that ask for a name.
+    pub sni: SniFile,
     /// The spans.
     pub storage: StorageFile,
     /// The volumes that share them.
@@ -164,6 +168,7 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
     let volumes = read_volumes(reader, &records, &mut found);
     let hosting = read_hosting(reader, &records, &mut found);
     let multicert = tls::read_multicert(reader, &records, &mut found);
+    let sni = tls::read_sni(reader, &records.ssl_servername_filename, &mut found);
     let place = place_of(running, &records_file, PORTS);
     found
         .errors
@@ -183,6 +188,7 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
         cache_rules,
         ip_allow,
         multicert,
+        sni,
         storage,
         volumes,
         hosting,
@@ -244,31 +250,42 @@ fn read_remap(reader: &Reader, name: &str, found: &mut Findings) -> RemapFile {
 fn read_ip_allow(reader: &Reader, name: &str, found: &mut Findings) -> IpAllowFile {
     let by_default = name == IP_ALLOW_NAMES[0];
     let names: &[&str] = if by_default { &IP_ALLOW_NAMES } else { &[name] };
-    let mut rules = None;
+    let Some((name, bytes)) = first_there(reader, names, found) else {
+        if !by_default {
+            let what = "there is no such file (proxy.config.cache.ip_allow.filename); \
+                        the built-in rules hold";
+            found.warnings.push(start_of(name).error("", what));
+        }
+        return IpAllowFile::built_in();
+    };
+    let (file, findings) = ip_allow::parse(name, &bytes);
+    found.extend(findings);
+    file
+}
+
+/// The first of some files that is there, with its bytes; that others are there
+/// too is warned of.
+fn first_there<'n>(
+    reader: &Reader,
+    names: &[&'n str],
+    found: &mut Findings,
+) -> Option<(&'n str, Vec<u8>)> {
+    let mut first = None;
     for name in names {
         let bytes = reader.read(name).unwrap_or_else(|error| {
             found.errors.push(error);
             None
         });
-        match (bytes, &rules) {
+        match (bytes, &first) {
             (None, _) => {}
-            (Some(bytes), None) => {
-                let (file, findings) = ip_allow::parse(name, &bytes);
-                found.extend(findings);
-                rules = Some(file);
-            }
-            (Some(_), Some(_)) => {
-                let what = format!("it is not used, since {} is there", IP_ALLOW_NAMES[0]);
+            (Some(bytes), None) => first = Some((*name, bytes)),
+            (Some(_), Some((used, _))) => {
+                let what = format!("it is not used, since {used} is there");
                 found.warnings.push(start_of(name).error("", what));
             }
         }
     }
-    if rules.is_none() && !by_default {
-        let what = "there is no such file (proxy.config.cache.ip_allow.filename); \
-                    the built-in rules hold";
-        found.warnings.push(start_of(name).error("", what));
-    }
-    rules.unwrap_or_else(IpAllowFile::built_in)
+    first
 }
 
 /// The rules of the file that the record names. There need be none, unless the
@@ -444,9 +461,13 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
     found.extend(findings);
     let origin_tls = tls::origin_tls(loaded, &mut found);
     let ruled = ruled::read(loaded, origin_tls.as_ref(), &mut found);
+    found.warnings.extend(tls::cipher_warnings(loaded));
+    let (sni, errors) = SniRules::read(&loaded.sni, records, &loaded.dir);
+    found.errors.extend(errors);
     let parts = SnapshotParts {
         origin_tls,
         ruled,
+        sni,
         records: records.clone(),
         remap,
         connect_ports,
@@ -573,6 +594,56 @@ mod tests {
         assert_eq!(file, "ip_allow.yaml");
         let warned = warnings.iter().any(|w| &*w.file == "ip_allow.config");
         assert!(warned, "{warnings:?}");
+    }
+
+    #[test]
+    fn what_holds_for_names_is_of_sni_toml_or_of_ats_s_sni_yaml() {
+        let toml = ("sni.toml", "[[sni]]\nfqdn = \"toml\"\n");
+        let yaml = ("sni.yaml", "sni:\n- fqdn: yaml\n");
+        let named = "CONFIG proxy.config.ssl.servername.filename STRING own.yaml\n";
+        let named = ("records.config", named);
+        let rules = ("remap.config", "");
+        let read = |files: &[(&str, &str)]| {
+            let (_dir, source) = source(files);
+            let loaded = load(&source, &Running::new()).unwrap();
+            let names = loaded.sni.entries.iter().map(|entry| entry.name.text());
+            let warned = loaded.warnings.iter().map(|w| w.file.to_string());
+            let warned = warned.filter(|file| file.contains("yaml")).collect();
+            (names.collect::<String>(), warned)
+        };
+        let nobody: Vec<String> = Vec::new();
+        assert_eq!(read(&[rules]), (String::new(), nobody.clone()));
+        assert_eq!(read(&[rules, yaml]), ("yaml".to_owned(), nobody.clone()));
+        let both = ("toml".to_owned(), vec!["sni.yaml".to_owned()]);
+        assert_eq!(read(&[rules, yaml, toml]), both);
+        let own = ("own.yaml", yaml.1);
+        assert_eq!(
+            read(&[rules, named, own, toml]),
+            ("yaml".to_owned(), nobody)
+        );
+        let none = (String::new(), vec!["own.yaml".to_owned()]);
+        assert_eq!(read(&[rules, named, toml]), none);
+    }
+
+    #[test]
+    fn a_fault_of_sni_toml_or_of_a_file_that_it_names_refuses_all() {
+        for (text, place) in [
+            ("[[sni]]\nfqdn = \"a\"\nmore = 1\n", "sni.toml:3:1: "),
+            (
+                "[[sni]]\nfqdn = \"a\"\nverify_client = \"STRICT\"\n\
+                 verify_client_ca_certs = \"absent.pem\"\n",
+                "sni.toml:4:26: ",
+            ),
+            (
+                "[[sni]]\nfqdn = \"a\"\nverify_client = \"STRICT\"\n",
+                "sni.toml:1:1: ",
+            ),
+        ] {
+            let (_dir, source) = source(&[("remap.config", ""), ("sni.toml", text)]);
+            let errors = faults(&source, &Running::new());
+            let said: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            assert!(said.len() == 1 && said[0].starts_with(place), "{said:?}");
+        }
     }
 
     #[test]

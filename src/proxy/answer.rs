@@ -88,6 +88,8 @@ answers! {
     ExpectationFailed = 417, AnsweredUnsupported, "Expectation Failed", "Only 100-continue can be expected.";
     /// A secure scheme asked of a listener that has none.
     Misdirected = 421, AnsweredUnsupported, "Misdirected Request", "That scheme is not served here.";
+    /// A host whose policy the connection's handshake does not meet (RFC 9110 15.5.20).
+    MisdirectedName = 421, Denied, "Misdirected Request", "That host is not served on this connection; ask for it on a new one.";
     /// PUSH of a response that may not be stored.
     NotStored = 422, AnsweredPushed, "Not Stored", "The enclosed response may not be stored; Cache-Status says why.";
     /// The head is above the limit.

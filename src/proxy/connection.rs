@@ -8,10 +8,11 @@ use super::introduced::{self, Introduced, IntroductionError};
 use super::life::Stage;
 use super::listener::Dialect;
 use super::metered::Metered;
+use super::passed;
 use super::patience::Patience;
 use super::peer::Peer;
 use super::snapshot::Snapshot;
-use super::tls;
+use super::tls::{self, Heard, Met};
 use super::transaction;
 use crate::base::scheme::Scheme;
 use crate::metrics::{Cells, Held, Metric};
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 /// Bits of `net.sock_option_flag_in`.
 const NODELAY: i64 = 1;
@@ -74,8 +76,8 @@ async fn introduction(
     };
     match read {
         Ok(Introduced::Client(client)) => Some(Peer::new(client, peer.local)),
-        Ok(Introduced::Unknown) => Some(peer.unknown()),
-        Ok(Introduced::Balancer) => Some(*peer),
+        Ok(Introduced::Unknown) => Some(peer.clone().unknown()),
+        Ok(Introduced::Balancer) => Some(peer.clone()),
         Err(error) => {
             context.cells.add(Metric::NetIntroductionsRefused, 1);
             tracing::debug!(%error, client = %peer.client, "not introduced");
@@ -172,16 +174,31 @@ async fn serve_tls(
     };
     let stream = Metered::new(stream, &context.cells);
     let mut life = context.shared.life.clone();
-    let shaken = tokio::select! {
+    let by = (server.as_ref(), snapshot.sni.as_ref());
+    let met = tokio::select! {
         biased;
-        shaken = tls::accept(server, stream, (&peer, dialect, &context.cells)) => shaken,
+        met = tls::accept(by, stream, (&peer, dialect, &context.cells)) => met,
         () = life.reaches(Stage::Draining) => return,
     };
-    let peer = peer.secured();
-    let stream = match shaken {
-        Ok(stream) => stream,
-        Err(error) => return tracing::debug!(%error, client = %peer.client, "no TLS"),
-    };
+    match met {
+        Ok(Met::Shaken(stream, session)) => {
+            let peer = peer.secured(session);
+            Box::pin(serve_shaken(context, *stream, (peer, snapshot))).await;
+        }
+        Ok(Met::Passed(passed)) => tokio::select! {
+            () = passed::run(&context, passed, (&peer, &snapshot)) => {}
+            () = life.reaches(Stage::Stopped) => {}
+        },
+        Err(error) => tracing::debug!(%error, client = %peer.client, "no TLS"),
+    }
+}
+
+/// Serves the version that client and server have agreed on.
+async fn serve_shaken(
+    context: Rc<WorkerContext>,
+    stream: TlsStream<Heard<Metered<TcpStream>>>,
+    (peer, snapshot): (Peer, Arc<Snapshot>),
+) {
     let options = ConnOptions {
         scheme: Scheme::Https,
         ..snapshot.conn
@@ -202,7 +219,7 @@ async fn serve_tls(
     let conn = ClientConn::new(read, write, options);
     if let Some((read, write)) = converse(&context, &peer, conn).await {
         let (stream, _) = read.unsplit(write).into_inner();
-        reset(&stream.into_inner());
+        reset(&stream.into_inner().into_inner());
     }
 }
 

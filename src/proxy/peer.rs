@@ -1,10 +1,12 @@
 //! The two ends of a client connection.
 
+use super::tls::Session;
 use crate::base::scheme::Scheme;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Who is at each end, and what is between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The client's address.
     pub client: SocketAddr,
@@ -15,6 +17,8 @@ pub struct Peer {
     pub is_known: bool,
     /// `https` where the connection is secured, else `http`.
     pub scheme: Scheme,
+    /// What they have agreed on over TLS; none in clear.
+    pub session: Option<Arc<Session>>,
 }
 
 impl Peer {
@@ -26,6 +30,7 @@ impl Peer {
             local: canonical(local),
             is_known: true,
             scheme: Scheme::Http,
+            session: None,
         }
     }
 
@@ -38,11 +43,12 @@ impl Peer {
         }
     }
 
-    /// The same over TLS.
+    /// The same over TLS, on which that was agreed.
     #[must_use]
-    pub fn secured(self) -> Self {
+    pub fn secured(self, session: Session) -> Self {
         Self {
             scheme: Scheme::Https,
+            session: Some(Arc::new(session)),
             ..self
         }
     }

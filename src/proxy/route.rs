@@ -12,6 +12,7 @@ use super::routed::{Mode, Routed};
 use super::snapshot::Snapshot;
 use crate::base::clock::MonoTime;
 use crate::config::remap::Plugin;
+use crate::config::sni::Policy;
 use crate::http::forwarding::{self, ViaIdentity};
 use crate::http::policy::CachePolicy;
 use crate::http::target::{Authority, RequestUrl, Target};
@@ -59,6 +60,9 @@ pub fn route(head: RequestHead, snapshot: &Arc<Snapshot>, arrival: &Arrival<'_>)
     if own_passes > allowed_passes(snapshot) {
         return Step::Answer(Answer::CycleDetected);
     }
+    if !admits(&head.target, snapshot, arrival.peer) {
+        return Step::Answer(Answer::MisdirectedName);
+    }
     let router = Router {
         snapshot,
         arrival,
@@ -73,6 +77,21 @@ pub fn route(head: RequestHead, snapshot: &Arc<Snapshot>, arrival: &Arrival<'_>)
         }
         Target::Absolute(url) => router.find(url.clone(), head, true),
     }
+}
+
+/// Whether the client may ask for that host on this connection, which was made
+/// for another name maybe. A tunnel ends elsewhere: its host is no name here.
+fn admits(target: &Target, snapshot: &Snapshot, peer: &Peer) -> bool {
+    let (Some(session), Target::Origin(url) | Target::Absolute(url)) = (&peer.session, target)
+    else {
+        return true;
+    };
+    let otherwise = match snapshot.records.http_host_sni_policy {
+        0 => Policy::Disabled,
+        1 => Policy::Permissive,
+        _ => Policy::Enforced,
+    };
+    snapshot.sni.admit(url.host(), (session, peer), otherwise)
 }
 
 fn allowed_passes(snapshot: &Snapshot) -> usize {
@@ -259,7 +278,7 @@ impl Router<'_> {
         forwarding::remove_nominated(&mut head.headers);
         Routed {
             head,
-            peer: *self.arrival.peer,
+            peer: self.arrival.peer.clone(),
             snapshot: Arc::clone(self.snapshot),
             policy,
             mode: aim.mode,

@@ -7,7 +7,7 @@ use super::introduced::Introducers;
 use super::origin::OriginOptions;
 use super::resolve::{NameSources, ResolverOptions};
 use super::settings;
-use super::tls::OriginTls;
+use super::tls::{OriginTls, SniRules};
 use crate::config::connect_ports::ConnectPorts;
 use crate::config::place::Place;
 use crate::config::records::Records;
@@ -33,6 +33,8 @@ pub struct SnapshotParts {
     pub origin_tls: Option<Arc<OriginTls>>,
     /// What holds for the requests of rules that override records.
     pub ruled: Vec<Ruled>,
+    /// The rules of sni.toml.
+    pub sni: SniRules,
 }
 
 /// What holds for the requests of a rule that overrides records.
@@ -79,6 +81,8 @@ pub struct Snapshot {
     /// The same for origins that clients choose, to which our certificate is not
     /// shown.
     pub chosen_origin: Arc<OriginOptions>,
+    /// What holds for clients that ask for a name over TLS.
+    pub sni: Arc<SniRules>,
     /// What names are resolved by, from the records and the files they name.
     pub names: Arc<NameSources>,
     /// As it is for the requests of rules that override records.
@@ -117,6 +121,7 @@ impl Snapshot {
             ip_allow: Arc::new(parts.ip_allow),
             chosen_origin: chosen_origin(&records, parts.origin_tls.as_ref()),
             origin: origin(&records, parts.origin_tls),
+            sni: Arc::new(parts.sni),
             forward: clients(&records.http_forward_allow),
             cache_status: told_cache_status(&records),
             records,
@@ -139,7 +144,10 @@ impl Snapshot {
     /// The same with TLS with origins as `read` gives it anew for records that
     /// name files of it; none where that is as it was.
     #[must_use]
-    pub fn renewed(&self, read: &mut impl FnMut(&Records) -> Option<OriginTls>) -> Option<Self> {
+    pub fn renewed(
+        &self,
+        read: &mut impl FnMut(&OriginTls, &Records) -> Option<OriginTls>,
+    ) -> Option<Self> {
         let origin = self.reread(read);
         let mut ruled = self.ruled.clone();
         let mut made: HashMap<*const Self, Option<Arc<Self>>> = HashMap::new();
@@ -162,10 +170,12 @@ impl Snapshot {
     /// What is new of TLS with origins.
     fn reread(
         &self,
-        read: &mut impl FnMut(&Records) -> Option<OriginTls>,
+        read: &mut impl FnMut(&OriginTls, &Records) -> Option<OriginTls>,
     ) -> Option<Arc<OriginTls>> {
         let now = self.origin.tls.as_ref()?;
-        let next = OriginTls::names_files(&self.records).then(|| read(&self.records));
+        let next = now
+            .names_files(&self.records)
+            .then(|| read(now, &self.records));
         next.flatten().filter(|next| *next != **now).map(Arc::new)
     }
 

@@ -15,13 +15,14 @@ use super::route::{self, Arrival, Step};
 use super::routed::Routed;
 use super::settings::limit;
 use super::snapshot::Snapshot;
+use super::tls::Session;
 use super::tunnel;
 use crate::base::clock::{MonoTime, WallTime};
 use crate::http::target::{Target, TargetError};
 use crate::metrics::{Cells, Metric};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -83,13 +84,17 @@ pub(super) async fn refuse<W: ClientWrite>(
 }
 
 /// What the log tells of a request, kept while the request is carried out.
-struct Asked {
+pub(super) struct Asked {
     wall: WallTime,
     mono: MonoTime,
     client: IpAddr,
     method: Option<Method>,
     url: Option<Arc<str>>,
     is_conditional: bool,
+    version: Option<Version>,
+    session: Option<Arc<Session>>,
+    /// The name asked for over TLS that does not end here.
+    name: Option<Box<str>>,
 }
 
 impl Asked {
@@ -106,6 +111,28 @@ impl Asked {
             method: None,
             url: None,
             is_conditional: false,
+            version: None,
+            session: peer.session.clone(),
+            name: None,
+        }
+    }
+
+    /// A tunnel that nobody asked for by a request, but by where it was led.
+    pub(super) fn tunnel(context: &WorkerContext, peer: &Peer, name: &str) -> Self {
+        context.cells.together(|cells| {
+            cells.add(Metric::IncomingRequests, 1);
+            cells.add(Metric::CurrentClientTransactions, 1);
+        });
+        Self {
+            wall: context.shared.clock.wall(),
+            mono: context.shared.clock.mono(),
+            client: peer.ip(),
+            method: Some(Method::CONNECT),
+            url: Some(format!("{name}:{}", peer.local.port()).into()),
+            is_conditional: false,
+            version: None,
+            session: None,
+            name: Some(name.into()),
         }
     }
 
@@ -123,6 +150,9 @@ impl Asked {
             method: Some(head.method.clone()),
             url: Some(shown(&head.target)),
             is_conditional: head.is_conditional(),
+            version: Some(head.version),
+            session: peer.session.clone(),
+            name: None,
         }
     }
 
@@ -135,7 +165,8 @@ impl Asked {
         }
     }
 
-    fn account(&self, context: &WorkerContext, ended: &Ended) {
+    /// Counts what came of it, and writes it down.
+    pub(super) fn account(&self, context: &WorkerContext, ended: &Ended) {
         let took = context.shared.clock.mono().since(self.mono);
         context.cells.together(|cells| {
             ended.outcome.count(cells, self.is_conditional);
@@ -144,6 +175,8 @@ impl Asked {
             cells.add(Metric::ClientResponseBodyBytes, ended.body_bytes);
             cells.sub(Metric::CurrentClientTransactions, 1);
         });
+        let session = self.session.as_deref();
+        let agreed = session.and_then(|session| session.name.as_deref());
         context.log.write(&Entry {
             ended,
             begun: self.wall,
@@ -151,6 +184,9 @@ impl Asked {
             client: self.client,
             method: self.method.as_ref().map_or("-", Method::as_str),
             url: self.url.as_deref().unwrap_or("-"),
+            version: self.version,
+            session,
+            name: self.name.as_deref().or(agreed),
         });
         if let Some(reason) = ended.detail.as_deref() {
             self.tell(ended, reason, took);

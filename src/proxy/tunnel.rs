@@ -141,7 +141,7 @@ async fn carry<R: ClientRead, W: ClientWrite>(
 }
 
 /// Ends when nothing moved for `idle`, either way.
-async fn idleness(moved: &Cell<Instant>, idle: Duration) {
+pub(super) async fn idleness(moved: &Cell<Instant>, idle: Duration) {
     loop {
         let until = moved.get() + idle;
         if until <= Instant::now() {

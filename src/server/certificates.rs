@@ -1,5 +1,6 @@
 //! TLS with clients as the files want it: at the start, and at each reload.
 
+use crate::config::records::Records;
 use crate::config::{ConfigError, Findings};
 use crate::mgmt::load::{self, Loaded, PORTS, Source};
 use crate::proxy::Snapshot;
@@ -95,7 +96,7 @@ pub(super) fn warn_of_lost(dir: &Path, tls: Option<&TlsServer>, snapshot: &Snaps
 /// What is wrong with a file.
 fn renewed(dir: &Path, snapshot: &Snapshot) -> Result<Option<Snapshot>, String> {
     let mut fault = None;
-    let next = snapshot.renewed(&mut |records| match OriginTls::read(records, dir) {
+    let next = snapshot.renewed(&mut |now, records| match reread(now, records, dir) {
         Ok(tls) => Some(tls),
         Err(error) => {
             fault = Some(format!("TLS with origins: {error}"));
@@ -103,6 +104,13 @@ fn renewed(dir: &Path, snapshot: &Snapshot) -> Result<Option<Snapshot>, String> 
         }
     });
     fault.map_or(Ok(next), Err)
+}
+
+fn reread(now: &OriginTls, records: &Records, dir: &Path) -> Result<OriginTls, String> {
+    let (tls, faults) = now.reread(records, dir).map_err(|e| e.to_string())?;
+    faults
+        .first()
+        .map_or(Ok(tls), |fault| Err(fault.to_string()))
 }
 
 /// The certificates whose files are looked at now and again.

@@ -19,20 +19,20 @@ use strata::metrics::Metric;
 use tempfile::TempDir;
 
 /// An issuer, and the files of what it issued.
-struct Site {
-    authority: Authority,
-    dir: TempDir,
+pub(crate) struct Site {
+    pub(crate) authority: Authority,
+    pub(crate) dir: TempDir,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             authority: Authority::new(),
             dir: tempfile::tempdir().unwrap(),
         }
     }
 
-    fn issue(&self, file: &str, names: &[&str]) -> CertificateDer<'static> {
+    pub(crate) fn issue(&self, file: &str, names: &[&str]) -> CertificateDer<'static> {
         let issued = self.authority.issue(names);
         issued.write(&self.dir.path().join(file));
         issued.certificate
@@ -49,7 +49,7 @@ impl Site {
         self.proxy(records, &remap, "dest_ip=* ssl_cert_name=a.pem\n")
     }
 
-    fn client(&self) -> Arc<ClientConfig> {
+    pub(crate) fn client(&self) -> Arc<ClientConfig> {
         Arc::new(self.authority.client())
     }
 }
@@ -64,7 +64,7 @@ fn exchange(client: &mut TlsClient, request: &[u8]) -> (String, std::io::Result<
 }
 
 /// A client of one version.
-fn speaking(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+pub(crate) fn speaking(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
     Arc::new(trusting(&[version], Anybody::default()))
 }
 
@@ -448,19 +448,22 @@ fn an_ocsp_response_is_stapled_to_its_certificate() {
     }
 }
 
+/// Makes a client show that certificate to who asks for one.
+pub(crate) fn showing(mut client: ClientConfig, own: &Issued) -> ClientConfig {
+    let key = PrivatePkcs8KeyDer::from(own.key.serialize_der());
+    let signer = provider().key_provider.load_private_key(key.into());
+    let shown = CertifiedKey::new(vec![own.certificate.clone()], signer.unwrap());
+    client.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(shown));
+    client
+}
+
 /// The status of a request by a client that shows this certificate.
 fn shown(site: &Site, proxy: &Proxy, own: Option<&Issued>) -> Option<String> {
-    let mut client = site.authority.client();
-    if let Some(own) = own {
-        let key = PrivatePkcs8KeyDer::from(own.key.serialize_der());
-        let signer = provider()
-            .key_provider
-            .load_private_key(key.into())
-            .unwrap();
-        let chain = vec![own.certificate.clone()];
-        let shown = CertifiedKey::new(chain, signer);
-        client.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(shown));
-    }
+    let client = site.authority.client();
+    let client = match own {
+        Some(own) => showing(client, own),
+        None => client,
+    };
     let mut client = connect(&Arc::new(client), proxy.address, "a.example");
     client.write_all(GET).ok()?;
     let mut answer = String::new();

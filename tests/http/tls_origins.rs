@@ -338,6 +338,39 @@ fn certificates_for_origins_are_renewed_and_the_last_good_ones_kept() {
     assert_eq!(client.ask(GET).status, 200);
 }
 
+/// `verify_server_policy`, `client_cert` and `client_key` of sni.toml.
+#[test]
+fn an_origin_is_asked_as_the_first_entry_for_its_name_says() {
+    let site = Site::new();
+    let own = site.authority.issue(&["proxy.example"]);
+    let path = |name: &str| site.dir.path().join(name);
+    own.write_apart(&path("own.pem"), &path("own.key"));
+    let ask = |origin: &SecureOrigin, sni: &str| {
+        let records = site.records("");
+        let of = (site.dir.path(), sni);
+        let proxy = Proxy::with_origin_names(&records, &origin.map("localhost"), of);
+        Client::connect(proxy.address).ask(GET)
+    };
+    let entry = |name: &str, said: &str| format!("[[sni]]\nfqdn = \"{name}\"\n{said}\n");
+
+    let lax = "verify_server_policy = \"DISABLED\"";
+    let stranger = SecureOrigin::start(&Authority::new().issue(&["localhost"]), None);
+    let here = entry("local*", lax);
+    assert_eq!(ask(&stranger, &here).status, 200);
+    assert_eq!(ask(&stranger, &entry("other.example", lax)).status, 502);
+    let strict = entry("localhost", "verify_server_policy = \"ENFORCED\"");
+    assert_eq!(ask(&stranger, &(strict + &here)).status, 502);
+    let silent = entry("localhost", "http2 = \"off\"");
+    assert_eq!(ask(&stranger, &(silent + &here)).status, 502);
+
+    let issued = site.authority.issue(&["localhost"]);
+    let asking = SecureOrigin::start(&issued, Some(&site.authority));
+    let shown = "client_cert = \"own.pem\"\nclient_key = \"own.key\"";
+    let answer = ask(&asking, &entry("localhost", shown));
+    assert!(answer.text().ends_with(" localhost 1"), "{}", answer.text());
+    assert_eq!(ask(&asking, &entry("other.example", shown)).status, 502);
+}
+
 #[test]
 fn a_rule_shows_its_own_certificate_and_no_other_rule_s_requests_do() {
     let site = Site::new();

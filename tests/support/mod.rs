@@ -8,7 +8,7 @@ mod until;
 
 pub(crate) use client::{Client, Response};
 pub(crate) use origin::{Origin, Recorded, ok};
-pub(crate) use proxy::{Proxy, UUID, snapshot};
+pub(crate) use proxy::{Proxy, UUID, multicert_file, named_parts, snapshot};
 pub(crate) use until::until;
 
 use std::io::BufRead;

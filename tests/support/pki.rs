@@ -69,14 +69,19 @@ impl Authority {
         std::fs::write(file, self.issuer.pem()).unwrap();
     }
 
-    /// A client that trusts this issuer.
-    pub(crate) fn client(&self) -> ClientConfig {
+    /// Those who trust this issuer alone.
+    pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();
+        roots
+    }
+
+    /// A client that trusts this issuer.
+    pub(crate) fn client(&self) -> ClientConfig {
         ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
+            .with_root_certificates(self.roots())
             .with_no_client_auth()
     }
 }

@@ -8,8 +8,9 @@ use strata::base::clock::{Clock, SystemClock};
 use strata::cache::{Cache, CacheOptions, SpanOptions};
 use strata::config::place::Place;
 use strata::config::records::{Records, RecordsFile};
+use strata::config::sni::SniFile;
 use strata::config::ssl_multicert::{self, MulticertFile};
-use strata::config::{Findings, cache_rules, connect_ports::ConnectPorts, ip_allow, remap};
+use strata::config::{Findings, cache_rules, connect_ports::ConnectPorts, ip_allow, remap, sni};
 use strata::http::forwarding::ViaIdentity;
 use strata::metrics::{Metric, Registry};
 use strata::proxy::access_log::AccessLog;
@@ -19,7 +20,7 @@ use strata::proxy::introduced::Introducers;
 use strata::proxy::life::{LifeControl, Stage};
 use strata::proxy::listener::{self, Dialect, Door, ListenOptions, Listeners};
 use strata::proxy::snapshot::{Ruled, SnapshotParts};
-use strata::proxy::tls::{OriginTls, TlsOptions, TlsServer};
+use strata::proxy::tls::{OriginTls, SniRules, TlsOptions, TlsServer};
 use strata::proxy::{Shared, Snapshot, WorkerContext, worker};
 use strata::remap::{IpAllow, RemapOptions, Table};
 use tokio::sync::Semaphore;
@@ -104,7 +105,16 @@ impl Proxy {
     /// A proxy that speaks TLS with origins as the records say; files are in
     /// `dir`.
     pub(crate) fn with_origin_tls(records: &str, remap: &str, dir: &std::path::Path) -> Self {
-        let parts = secured(records, remap, dir);
+        Self::with_origin_names(records, remap, (dir, ""))
+    }
+
+    /// The same with this sni.toml.
+    pub(crate) fn with_origin_names(
+        records: &str,
+        remap: &str,
+        of: (&std::path::Path, &str),
+    ) -> Self {
+        let parts = secured(records, remap, of);
         Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
     }
 
@@ -118,7 +128,7 @@ impl Proxy {
         assert_eq!(findings.errors, []);
         let parts = SnapshotParts {
             ip_allow: IpAllow::new(&file),
-            ..secured(records, remap, dir)
+            ..secured(records, remap, (dir, ""))
         };
         Self::running(Snapshot::new(1, parts), Box::new(|shared| shared))
     }
@@ -126,7 +136,10 @@ impl Proxy {
     /// Reads TLS with origins anew, as the watcher of files does; whether it is
     /// another.
     pub(crate) fn renew_origin_tls(&self, dir: &std::path::Path) -> bool {
-        let mut read = |records: &Records| OriginTls::read(records, dir).ok();
+        let mut read = |now: &OriginTls, records: &Records| {
+            let (tls, errors) = now.reread(records, dir).ok()?;
+            errors.is_empty().then_some(tls)
+        };
         let next = self.snapshot.load().renewed(&mut read);
         let is_new = next.is_some();
         if let Some(next) = next {
@@ -138,7 +151,7 @@ impl Proxy {
     /// As [`Self::reload`], with TLS with origins as the records say.
     pub(crate) fn reload_origin_tls(&self, records: &str, remap: &str, dir: &std::path::Path) {
         let generation = self.snapshot.load().generation + 1;
-        let snapshot = Snapshot::new(generation, secured(records, remap, dir));
+        let snapshot = Snapshot::new(generation, secured(records, remap, (dir, "")));
         self.snapshot.store(Arc::new(snapshot));
     }
 
@@ -148,7 +161,12 @@ impl Proxy {
         remap: &str,
         (dir, multicert): (&std::path::Path, &str),
     ) -> Self {
-        let snapshot = snapshot(records, remap);
+        Self::secure(parts(records, remap), (dir, multicert))
+    }
+
+    /// A proxy of these parts that speaks TLS with these certificates.
+    pub(crate) fn secure(parts: SnapshotParts, (dir, multicert): (&std::path::Path, &str)) -> Self {
+        let snapshot = Snapshot::new(1, parts);
         let options = TlsOptions::from_records(&snapshot.records, dir);
         let tls = TlsServer::new(options).unwrap();
         assert_eq!(tls.load(&multicert_file(multicert)), Findings::default());
@@ -218,6 +236,13 @@ impl Proxy {
         let generation = self.snapshot.load().generation + 1;
         let snapshot = Snapshot::new(generation, parts(records, remap));
         self.snapshot.store(Arc::new(snapshot));
+    }
+
+    /// Puts these parts in force, as a reload does.
+    pub(crate) fn reload_parts(&self, parts: SnapshotParts) {
+        let generation = self.snapshot.load().generation + 1;
+        self.snapshot
+            .store(Arc::new(Snapshot::new(generation, parts)));
     }
 
     /// As [`Self::reload`], with this cache.config.
@@ -290,9 +315,14 @@ fn event_thread(
     })
 }
 
-fn secured(records: &str, remap: &str, dir: &std::path::Path) -> SnapshotParts {
+fn secured(records: &str, remap: &str, (dir, sni): (&std::path::Path, &str)) -> SnapshotParts {
     let parts = parts(records, remap);
-    let read = |records: &Records| Some(Arc::new(OriginTls::read(records, dir).unwrap()));
+    let names = sni_file(sni);
+    let read = |records: &Records| {
+        let (tls, errors) = OriginTls::read(records, dir, &names).unwrap();
+        assert_eq!(errors, []);
+        Some(Arc::new(tls))
+    };
     let ruled = parts.ruled.into_iter().map(|one| Ruled {
         origin_tls: read(&one.records),
         ..one
@@ -336,6 +366,7 @@ pub(crate) fn parts(records: &str, remap: &str) -> SnapshotParts {
     SnapshotParts {
         origin_tls: None,
         ruled: ruled(&records, &rules),
+        sni: SniRules::default(),
         records,
         remap: table,
         connect_ports,
@@ -354,6 +385,25 @@ fn ruled(records: &Records, rules: &remap::RemapFile) -> Vec<Ruled> {
         origin_tls: None,
     });
     ruled.collect()
+}
+
+/// A sni.toml without faults.
+fn sni_file(text: &str) -> SniFile {
+    let (file, findings) = sni::parse("sni.toml", text.as_bytes());
+    assert_eq!(findings.errors, []);
+    file
+}
+
+/// As [`parts`], with this sni.toml, whose files are in `dir`.
+pub(crate) fn named_parts(
+    (records, remap): (&str, &str),
+    dir: &std::path::Path,
+    sni: &str,
+) -> SnapshotParts {
+    let parts = parts(records, remap);
+    let (sni, errors) = SniRules::read(&sni_file(sni), &parts.records, dir);
+    assert_eq!(errors, []);
+    SnapshotParts { sni, ..parts }
 }
 
 fn identity() -> ViaIdentity {

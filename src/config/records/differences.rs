@@ -51,6 +51,8 @@ differences! {
     "proxy.config.ssl.client.verify.server.policy", "PERMISSIVE", "as in ATS 11: an origin that can't prove itself is not asked";
     "proxy.config.ssl.ocsp.response.path", "/etc/trafficserver", "the directory of the certificates";
     "proxy.config.ssl.server.cert.path", "/etc/trafficserver", "the directory of the configuration";
+    "proxy.config.ssl.server.cipher_suite", "ECDHE-ECDSA-AES256-GCM-SHA384:…", "what is spoken here of that list is all that is spoken";
     "proxy.config.ssl.server.private_key.path", "/etc/trafficserver", "the directory of the certificates";
+    "proxy.config.ssl.servername.filename", "sni.yaml", "TOML like our other new files; ATS's sni.yaml is read where it is alone";
     "proxy.config.stop.shutdown_timeout", "0", "a stop lets transactions end";
 }

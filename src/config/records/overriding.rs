@@ -30,6 +30,12 @@ pub enum OverrideError {
 }
 
 impl Override {
+    /// The record's full name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// The overrides that `NAME=VALUE` means (a name of another ATS version may
     /// mean several), and what to warn of: those that have no effect in a rule.
     ///

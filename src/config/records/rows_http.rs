@@ -19,6 +19,8 @@ http_connect_ports: text = "443", "proxy.config.http.connect_ports", ANY, Reload
 http_down_server_cache_time: int = 60, "proxy.config.http.down_server.cache_time", SECONDS, Reload, Rule, Ignored;
 /// Networks whose clients may choose the origin (forward proxy), separated by blanks.
 http_forward_allow: text = "127.0.0.0/8 ::1", "proxy.config.http.forward_allow", form(Syntax::Networks), Reload, Global, Honoured;
+/// A request over TLS for a host that its connection's handshake does not meet the sni.toml of: 0 is served, 1 with a warning, 2 is answered 421.
+http_host_sni_policy: int = 2, "proxy.config.http.host_sni_policy", between(0, 2), Reload, Global, Honoured;
 /// 1 adds Age to responses from the cache.
 http_insert_age_in_response: int = 1, "proxy.config.http.insert_age_in_response", FLAG, Reload, Rule, Honoured;
 /// Client-ip to the origin: 0 none, 1 if the request has none, 2 always the client's address.

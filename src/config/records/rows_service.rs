@@ -11,7 +11,7 @@ log_auto_delete_rolled_files: int = 1, "proxy.config.log.auto_delete_rolled_file
 log_common_log_enabled: int = 0, "proxy.config.log.common_log_enabled", FLAG, Reload, Global, Ignored;
 /// 1 reads logs_xml.config.
 log_custom_logs_enabled: int = 0, "proxy.config.log.custom_logs_enabled", FLAG, Reload, Global, Ignored;
-/// Format of the access log: `squid`, or `strata`, which adds the hit's tier and the outcome.
+/// Format of the access log: `squid`, or `strata`, which adds the protocol, what of TLS was agreed on, the hit's tier and the outcome.
 log_default_format: text = "strata", "proxy.config.log.default_format", one_of(&["strata", "squid"]), Restart, Global, Honoured;
 /// Bytes of a buffer of log lines.
 log_log_buffer_size: int = 9216, "proxy.config.log.log_buffer_size", between(1024, 16_777_216), Reload, Global, Ignored;
@@ -81,8 +81,14 @@ ssl_client_verify_server_policy: text = "ENFORCED", "proxy.config.ssl.client.ver
 ssl_handshake_timeout_in: int = 30, "proxy.config.ssl.handshake_timeout_in", between(0, 65_535), Restart, Global, Honoured;
 /// Directory of the files of `ssl_ocsp_name`; NULL is that of the certificates.
 ssl_ocsp_response_path: optional = NULL, "proxy.config.ssl.ocsp.response.path", ANY, Restart, Global, Honoured;
+/// Ciphers of TLS 1.3 spoken with clients, by OpenSSL's names, best first, with colons between them; others are left out with a warning.
+ssl_server_tlsv1_3_cipher_suites: text = "TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256", "proxy.config.ssl.server.TLSv1_3.cipher_suites", ANY, Restart, Global, Honoured;
 /// Directory of the server's certificates; NULL is that of records.config.
 ssl_server_cert_path: optional = NULL, "proxy.config.ssl.server.cert.path", ANY, Restart, Global, Honoured;
+/// The same of TLS 1.2; `!NAME` takes one away, `ALL` is all that are spoken here.
+ssl_server_cipher_suite: text = "ALL", "proxy.config.ssl.server.cipher_suite", ANY, Restart, Global, Honoured;
+/// Who chooses of the ciphers that both sides speak: 0 the client, 1 the order of the records.
+ssl_server_honor_cipher_order: int = 1, "proxy.config.ssl.server.honor_cipher_order", FLAG, Restart, Global, Honoured;
 /// 1 refuses a start for which a certificate can't be loaded; 0 starts without it.
 ssl_server_multicert_exit_on_load_fail: int = 1, "proxy.config.ssl.server.multicert.exit_on_load_fail", FLAG, Restart, Global, Honoured;
 /// File of the server's certificates.
@@ -93,6 +99,12 @@ ssl_server_private_key_path: optional = NULL, "proxy.config.ssl.server.private_k
 ssl_server_session_ticket_enable: int = 1, "proxy.config.ssl.server.session_ticket.enable", FLAG, Restart, Global, Honoured;
 /// Tickets that a client is given at a handshake of TLS 1.3; 0 is none in any version.
 ssl_server_session_ticket_number: int = 2, "proxy.config.ssl.server.session_ticket.number", between(0, 16), Restart, Global, Honoured;
+/// Highest version of TLS spoken with clients: 2 is 1.2, 3 is 1.3, -1 leaves it to `ssl.TLSv1_2` and `ssl.TLSv1_3`.
+ssl_server_version_max: int = -1, "proxy.config.ssl.server.version.max", between(-1, 3), Restart, Global, Honoured;
+/// Lowest version, in the same numbers.
+ssl_server_version_min: int = -1, "proxy.config.ssl.server.version.min", between(-1, 3), Restart, Global, Honoured;
+/// File of what holds for clients that ask for a name: TOML, or YAML if it ends in `.yaml`; without a record, sni.yaml is read where there is no sni.toml.
+ssl_servername_filename: text = "sni.toml", "proxy.config.ssl.servername.filename", ANY, Reload, Global, Honoured;
 /// TLS sessions: 0 not kept, 1 by the library, 2 by the proxy.
 ssl_session_cache: int = 2, "proxy.config.ssl.session_cache", between(0, 2), Restart, Global, Ignored;
 /// Seconds that transactions may go on after the order to stop.

@@ -3,6 +3,7 @@
 //! ```text
 //! ssl_cert_name=FILE[,FILE…] [ssl_key_name=FILE[,FILE…]] [ssl_ca_name=FILE[,FILE…]]
 //!     [ssl_ocsp_name=FILE[,FILE…]] [dest_ip=ADDRESS[:PORT] | dest_ip=*]
+//!     [ssl_ticket_enabled=0|1] [ssl_ticket_number=NUMBER]
 //! ```
 //!
 //! All on one line, the words in any order, a value with or without quotation
@@ -44,6 +45,16 @@ pub enum Destination {
     Any,
 }
 
+/// Tickets to resume sessions with; what a line does not say is as the records
+/// have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TicketRule {
+    /// Whether there are any (`ssl_ticket_enabled`).
+    pub enabled: Option<bool>,
+    /// How many a client is given in TLS 1.3, 16 at most (`ssl_ticket_number`).
+    pub number: Option<usize>,
+}
+
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -53,6 +64,8 @@ pub struct Entry {
     pub certificates: Vec<CertificateFiles>,
     /// Whom it is for.
     pub destination: Destination,
+    /// How their sessions are resumed.
+    pub tickets: TicketRule,
 }
 
 /// The lines, in the file's order.

@@ -1,6 +1,6 @@
 //! From the file's bytes to its entries.
 
-use super::{CertificateFiles, Destination, Entry, MulticertFile};
+use super::{CertificateFiles, Destination, Entry, MulticertFile, TicketRule};
 use crate::config::lines::{Line, decode, lines};
 use crate::config::nearest::did_you_mean;
 use crate::config::place::{Place, shortened};
@@ -12,17 +12,28 @@ const KEYS: &str = "ssl_key_name";
 const CHAINS: &str = "ssl_ca_name";
 const STAPLES: &str = "ssl_ocsp_name";
 const DESTINATION: &str = "dest_ip";
+const TICKETS: &str = "ssl_ticket_enabled";
+const TICKET_NUMBER: &str = "ssl_ticket_number";
+
+/// The most tickets that a client is given at a time.
+const TICKETS_MAX: usize = 16;
 
 /// The words that have an effect.
-const KNOWN: [&str; 5] = [CERTIFICATES, KEYS, CHAINS, STAPLES, DESTINATION];
+const KNOWN: [&str; 7] = [
+    CERTIFICATES,
+    KEYS,
+    CHAINS,
+    STAPLES,
+    DESTINATION,
+    TICKETS,
+    TICKET_NUMBER,
+];
 
 /// Those of ATS that have none, and what they are for.
-const UNSUPPORTED: [(&str, &str); 5] = [
+const UNSUPPORTED: [(&str, &str); 3] = [
     ("action", "a tunnel without TLS of our own"),
     ("ssl_key_dialog", "keys behind a passphrase"),
-    ("ssl_ticket_enabled", "tickets by entry"),
     ("ssl_ticket_key_name", "ticket keys by entry"),
-    ("ssl_ticket_number", "tickets by entry"),
 ];
 
 /// Reads the file, and finds everything that is wrong with it.
@@ -56,6 +67,7 @@ struct Words<'a> {
     chains: Option<Value<'a>>,
     staples: Option<Value<'a>>,
     destination: Option<Destination>,
+    tickets: TicketRule,
     is_faulty: bool,
 }
 
@@ -88,6 +100,14 @@ impl<'a> Words<'a> {
             STAPLES => &mut self.staples,
             DESTINATION => {
                 self.destination = Some(destination(&at, value)?);
+                return Ok(());
+            }
+            TICKETS => {
+                self.tickets.enabled = Some(number(&at, value, 1)? == 1);
+                return Ok(());
+            }
+            TICKET_NUMBER => {
+                self.tickets.number = Some(number(&at, value, TICKETS_MAX)?);
                 return Ok(());
             }
             _ => return Err(unknown(place, &key)),
@@ -128,6 +148,7 @@ impl<'a> Words<'a> {
             place,
             certificates: certificates.collect(),
             destination: self.destination.unwrap_or_default(),
+            tickets: self.tickets,
         }))
     }
 }
@@ -168,6 +189,12 @@ fn destination(place: &Place, value: &str) -> Result<Destination, ConfigError> {
         error.help = Some("write * for any, ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT".into());
         error
     })
+}
+
+/// A number from 0 to `max`.
+fn number(place: &Place, value: &str, max: usize) -> Result<usize, ConfigError> {
+    let number = value.parse().ok().filter(|number| *number <= max);
+    number.ok_or_else(|| place.error(value, format!("no number from 0 to {max}")))
 }
 
 fn unknown(place: &Place, key: &str) -> ConfigError {

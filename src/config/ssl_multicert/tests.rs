@@ -49,6 +49,24 @@ fn an_entry_is_its_certificates_with_their_keys_and_whom_it_is_for() {
 }
 
 #[test]
+fn tickets_are_as_the_line_says() {
+    let tickets = |text: &str| entries(&format!("ssl_cert_name=a.pem {text}\n"))[0].tickets;
+    let rule = |enabled, number| TicketRule { enabled, number };
+    assert_eq!(tickets(""), TicketRule::default());
+    assert_eq!(tickets("ssl_ticket_enabled=0"), rule(Some(false), None));
+    let both = tickets("ssl_ticket_number=16 ssl_ticket_enabled=1");
+    assert_eq!(both, rule(Some(true), Some(16)));
+    for (text, what) in [
+        ("ssl_ticket_enabled=2", "40: no number from 0 to 1"),
+        ("ssl_ticket_number=17", "39: no number from 0 to 16"),
+        ("ssl_ticket_number=x", "39: no number from 0 to 16"),
+    ] {
+        let said = errors(&format!("ssl_cert_name=a.pem {text}\n"));
+        assert!(said[0].contains(what), "{said:?}");
+    }
+}
+
+#[test]
 fn every_fault_is_told_at_once_with_its_place() {
     let said = errors(
         "ssl_cert_name=a.pem ssl_key_name=a.key,b.key\n\
@@ -76,7 +94,7 @@ fn what_ats_knows_and_strata_does_not_do_is_refused_by_name() {
     for word in [
         "action=tunnel",
         "ssl_key_dialog=builtin",
-        "ssl_ticket_enabled=0",
+        "ssl_ticket_key_name=k",
     ] {
         let said = errors(&format!("ssl_cert_name=a.pem {word}\n"));
         let name = word.split('=').next().unwrap();

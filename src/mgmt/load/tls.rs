@@ -1,17 +1,22 @@
 //! What the files say of TLS, and of who introduces clients.
 
-use super::{Loaded, place_of, read_if_there};
+use super::{Loaded, first_there, place_of, read_if_there, start_of};
 use crate::config::place::Place;
 use crate::config::ports::{Port, PortList};
 use crate::config::records::Records;
+use crate::config::sni::{self, SniFile};
 use crate::config::ssl_multicert::{self, MulticertFile};
 use crate::config::{ConfigError, Findings};
 use crate::mgmt::files::Reader;
-use crate::proxy::tls::OriginTls;
+use crate::proxy::tls::{Ciphers, OriginTls, TlsOptions};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The record of the authorities that origins may prove themselves by.
 const CA_FILE: &str = "proxy.config.ssl.client.CA.cert.filename";
+
+/// The files that are looked for when no record names one.
+const SNI_NAMES: [&str; 2] = ["sni.toml", "sni.yaml"];
 
 /// The record of what we prove ourselves by to origins.
 const OWN_CERTIFICATE: &str = "proxy.config.ssl.client.cert.filename";
@@ -26,6 +31,24 @@ pub(super) fn read_multicert(
     let (multicert, findings) = ssl_multicert::parse(name, &bytes);
     found.extend(findings);
     multicert
+}
+
+/// What holds for names, of the file that the record names; where it names none
+/// of its own, sni.toml goes before ATS's sni.yaml.
+pub(super) fn read_sni(reader: &Reader, name: &str, found: &mut Findings) -> SniFile {
+    let by_default = name == SNI_NAMES[0];
+    let names: &[&str] = if by_default { &SNI_NAMES } else { &[name] };
+    let Some((name, bytes)) = first_there(reader, names, found) else {
+        if !by_default {
+            let what = "there is no such file (proxy.config.ssl.servername.filename); \
+                        nothing is special to a name";
+            found.warnings.push(start_of(name).error("", what));
+        }
+        return SniFile::default();
+    };
+    let (file, findings) = sni::parse(name, &bytes);
+    found.extend(findings);
+    file
 }
 
 /// Why ports could not serve whom they are for.
@@ -54,7 +77,10 @@ fn tls_fault(records: &Records, file: &MulticertFile, place: &Place) -> Option<C
     let mut error = if file.entries.is_empty() {
         let name = &records.ssl_server_multicert_filename;
         place.error("ssl", format!("there is no certificate in {name}"))
-    } else if records.ssl_tlsv1_2 == 0 && records.ssl_tlsv1_3 == 0 {
+    } else if TlsOptions::from_records(records, Path::new(""))
+        .versions
+        .is_empty()
+    {
         place.error("ssl", "no version of TLS is spoken")
     } else {
         return None;
@@ -66,11 +92,25 @@ fn tls_fault(records: &Records, file: &MulticertFile, place: &Place) -> Option<C
     Some(error)
 }
 
+/// A warning for each record that lists ciphers that are not spoken here.
+pub(super) fn cipher_warnings(loaded: &Loaded) -> Vec<ConfigError> {
+    let ciphers = Ciphers::from_records(&loaded.records);
+    let warnings = ciphers.unknown().map(|(record, names)| {
+        let place = place_of(&loaded.running, &loaded.records_file, record);
+        place.error(
+            "",
+            format!("ciphers that are not spoken here are left out: {names}"),
+        )
+    });
+    warnings.collect()
+}
+
 /// TLS with origins; its errors are those of the files that its records name.
 pub(super) fn origin_tls(loaded: &Loaded, found: &mut Findings) -> Option<Arc<OriginTls>> {
     let place = |name| place_of(&loaded.running, &loaded.records_file, name);
-    match OriginTls::read(&loaded.records, &loaded.dir) {
-        Ok(tls) => {
+    match OriginTls::read(&loaded.records, &loaded.dir, &loaded.sni) {
+        Ok((tls, errors)) => {
+            found.errors.extend(errors);
             if !tls.has_authorities() {
                 let what = "the system trusts no authority: no origin of https can prove itself";
                 let mut warning = place(CA_FILE).error("", what);

@@ -2,6 +2,8 @@
 
 use crate::base::clock::WallTime;
 use crate::proxy::outcome::{Ended, Finish, Route};
+use crate::proxy::tls::Session;
+use http::Version;
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,8 +11,9 @@ use std::time::Duration;
 /// ATS's `squid` format (9.x).
 const SQUID: &str =
     "%<cqtq> %<ttms> %<chi> %<crc>/%<pssc> %<psql> %<cqhm> %<cquc> %<caun> %<phr>/%<shn> %<psct>";
-/// Squid's fields, then how it was a hit or a miss, and the one outcome.
-const STRATA: &str = "%<cqtq> %<ttms> %<chi> %<crc>/%<pssc> %<psql> %<cqhm> %<cquc> %<caun> %<phr>/%<shn> %<psct> %<chm> %<outcome>";
+/// Squid's fields, then the protocol and what of TLS was agreed on, how it was a
+/// hit or a miss, and the one outcome.
+const STRATA: &str = "%<cqtq> %<ttms> %<chi> %<crc>/%<pssc> %<psql> %<cqhm> %<cquc> %<caun> %<phr>/%<shn> %<psct> %<cqpv> %<cqssv> %<cqssc> %<cqssu> %<cssn> %<cqssr> %<cqssa> %<chm> %<outcome>";
 
 /// One transaction, as far as the log needs to know it.
 #[derive(Clone, Debug)]
@@ -27,6 +30,12 @@ pub struct Entry<'a> {
     pub method: &'a str,
     /// The client's URL, before remapping; `-` if it could not be read.
     pub url: &'a str,
+    /// The version of HTTP; none if it could not be read, or was not HTTP.
+    pub version: Option<Version>,
+    /// What was agreed on over TLS; none in clear.
+    pub session: Option<&'a Session>,
+    /// The name that was asked for over TLS, whoever ended that.
+    pub name: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +68,20 @@ enum Field {
     ContentType,
     /// `pfsc`: how the transfer ended.
     Finish,
+    /// `cqpv`: the version of HTTP.
+    Protocol,
+    /// `cqssv`: the version of TLS.
+    TlsVersion,
+    /// `cqssc`: its cipher.
+    Cipher,
+    /// `cqssu`: the group of its key exchange.
+    Group,
+    /// `cssn`: the name asked for in it.
+    Name,
+    /// `cqssr`: 1 if an older session was resumed.
+    Resumed,
+    /// `cqssa`: the protocol agreed on in it.
+    Alpn,
     /// `chm`: ATS's hit or miss code.
     HitMiss,
     /// `outcome`: ours.
@@ -82,6 +105,13 @@ impl Field {
             "shn" => Self::Server,
             "psct" => Self::ContentType,
             "pfsc" => Self::Finish,
+            "cqpv" => Self::Protocol,
+            "cqssv" => Self::TlsVersion,
+            "cqssc" => Self::Cipher,
+            "cqssu" => Self::Group,
+            "cssn" => Self::Name,
+            "cqssr" => Self::Resumed,
+            "cqssa" => Self::Alpn,
             "chm" => Self::HitMiss,
             "outcome" => Self::Outcome,
             _ => return None,
@@ -108,10 +138,33 @@ impl Field {
             Self::Server => out.text(server(&ended.route).as_bytes()),
             Self::ContentType => out.text(media_type(ended)),
             Self::Finish => out.write_str(finish(ended.finish)),
+            Self::Protocol => out.write_str(protocol(entry.version)),
+            Self::Name => out.text(entry.name.unwrap_or_default().as_bytes()),
+            Self::TlsVersion => out.of(entry.session, |session| session.version()),
+            Self::Cipher => out.of(entry.session, |session| session.cipher),
+            Self::Group => out.of(entry.session, |session| session.group.unwrap_or_default()),
+            Self::Resumed => out.of(entry.session, |session| resumed(session)),
+            Self::Alpn => out.of(entry.session, |session| {
+                session.alpn.as_deref().unwrap_or_default()
+            }),
             Self::HitMiss => out.write_str(ended.outcome.chm()),
             Self::Outcome => out.write_str(ended.outcome.label()),
         }
     }
+}
+
+/// As ATS has them.
+const fn protocol(version: Option<Version>) -> &'static str {
+    match version {
+        Some(Version::HTTP_10) => "http/1.0",
+        Some(Version::HTTP_11) => "http/1.1",
+        Some(Version::HTTP_2) => "http/2",
+        _ => "-",
+    }
+}
+
+const fn resumed(session: &Session) -> &'static str {
+    if session.resumed { "1" } else { "0" }
 }
 
 const fn route(route: &Route) -> &'static str {
@@ -145,6 +198,15 @@ const fn finish(finish: Finish) -> &'static str {
 struct Line<'a>(&'a mut Vec<u8>);
 
 impl Line<'_> {
+    /// What a session has to say; nothing is `-`, and so is all in clear.
+    fn of(
+        &mut self,
+        session: Option<&Session>,
+        said: impl FnOnce(&Session) -> &str,
+    ) -> fmt::Result {
+        self.text(session.map_or("", said).as_bytes())
+    }
+
     /// Text from the network: whatever could break the line's fields apart is
     /// percent-encoded, nothing is `-`.
     fn text(&mut self, text: &[u8]) -> fmt::Result {
@@ -253,6 +315,9 @@ mod tests {
             client: IpAddr::from([192, 0, 2, 1]),
             method: "GET",
             url: "http://a/b?c",
+            version: Some(Version::HTTP_11),
+            session: None,
+            name: None,
         }
     }
 
@@ -266,7 +331,7 @@ mod tests {
         assert_eq!(line("squid", &entry(&ended)), format!("{expected}\n"));
         assert_eq!(
             line("strata", &entry(&ended)),
-            format!("{expected} HIT_SSD hit_ssd\n")
+            format!("{expected} http/1.1 - - - - - - HIT_SSD hit_ssd\n")
         );
     }
 

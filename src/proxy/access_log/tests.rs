@@ -26,6 +26,9 @@ fn write(sink: &LogSink, times: usize) {
             client: IpAddr::from([127, 0, 0, 1]),
             method: "GET",
             url: "http://a/",
+            version: None,
+            session: None,
+            name: None,
         });
     }
 }

@@ -274,7 +274,7 @@ impl Streams {
         }
         cells.add(Metric::Http2Streams, 1);
         self.opened += 1;
-        let (context, peer) = (Rc::clone(&self.context), self.peer);
+        let (context, peer) = (Rc::clone(&self.context), self.peer.clone());
         let rules = Rc::clone(&self.rules);
         // Boxed: a task's own memory is aligned to 128 bytes, and glibc before
         // 2.38 does not use such memory of this size (16 KiB) again (its bug 14581).

@@ -155,8 +155,8 @@ impl OriginPool {
                 let ruled = request.upstream.options.clone();
                 let options = ruled.unwrap_or_else(|| Arc::clone(&self.options.borrow()));
                 let server = ServerKey {
-                    tls: security(scheme, &options)?,
                     knows_h2: options.prior_knowledge && *scheme == "http",
+                    tls: security((scheme, host), &options)?,
                     ..ServerKey::plain(host.clone(), *port)
                 };
                 self.send_to(server, request, &options).await
@@ -202,14 +202,17 @@ impl OriginPool {
     }
 }
 
-/// What a connection of the scheme is secured by.
-fn security(scheme: &str, options: &OriginOptions) -> Result<Option<u64>, OriginError> {
+/// What a connection of the scheme to that host is secured by.
+fn security(
+    (scheme, host): (&str, &str),
+    options: &OriginOptions,
+) -> Result<Option<u64>, OriginError> {
     let refused = || OriginError::Scheme(scheme.to_owned());
     match scheme {
         "http" => Ok(None),
         "https" => {
             let tls = options.tls.as_ref().ok_or_else(refused)?;
-            Ok(Some(tls.identity()))
+            Ok(Some(tls.identity(host)))
         }
         _ => Err(refused()),
     }

@@ -2,14 +2,23 @@
 
 use super::certificate::{Certificate, CertificateError, Contents};
 use super::options::Directories;
-use crate::config::ssl_multicert::{CertificateFiles, Destination, Entry, MulticertFile};
+use crate::config::ssl_multicert::{
+    CertificateFiles, Destination, Entry, MulticertFile, TicketRule,
+};
 use crate::config::{ConfigError, Findings};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Certificates of one name or address, the one to be taken first in front.
-type Candidates = Vec<Arc<Certificate>>;
+type Candidates = Vec<Candidate>;
+
+/// A certificate as an entry has it.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) certificate: Arc<Certificate>,
+    pub(super) tickets: TicketRule,
+}
 
 /// The certificates of a configuration.
 #[derive(Debug, Default)]
@@ -57,7 +66,11 @@ impl Certificates {
                 }
             }
             candidates.sort_by_key(|certificate| certificate.is_rsa());
-            loaded.serve(entry.destination, &candidates);
+            let candidates = candidates.into_iter().map(|certificate| Candidate {
+                certificate,
+                tickets: entry.tickets,
+            });
+            loaded.serve(entry.destination, &candidates.collect());
         }
         loaded
     }
@@ -88,19 +101,19 @@ impl Certificates {
     }
 
     /// Offers certificates to who asks for their names, and to the destination.
-    fn serve(&mut self, destination: Destination, candidates: &[Arc<Certificate>]) {
-        for certificate in candidates {
-            for name in &certificate.names {
+    fn serve(&mut self, destination: Destination, candidates: &Candidates) {
+        for candidate in candidates {
+            for name in &candidate.certificate.names {
                 let (map, name) = match name.strip_prefix("*.") {
                     Some(parent) => (&mut self.by_wildcard, parent),
                     None => (&mut self.by_name, name.as_str()),
                 };
                 map.entry(name.to_owned())
                     .or_default()
-                    .push(Arc::clone(certificate));
+                    .push(candidate.clone());
             }
         }
-        let more = candidates.iter().map(Arc::clone);
+        let more = candidates.iter().cloned();
         match destination {
             Destination::Names => {}
             Destination::Address(ip, port) => {
@@ -116,7 +129,7 @@ impl Certificates {
         &self,
         name: Option<&str>,
         local: SocketAddr,
-    ) -> impl Iterator<Item = &Arc<Certificate>> {
+    ) -> impl Iterator<Item = &Candidate> {
         let name = name.map(str::to_ascii_lowercase);
         let parent = name.as_deref().and_then(|name| name.split_once('.'));
         let exact = name.as_deref().and_then(|name| self.by_name.get(name));

@@ -17,10 +17,13 @@ impl ResolvesServerCert for Chooser {
     /// The first candidate that can sign as the client understands it.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let schemes = hello.signature_schemes();
-        let mut candidates = self
+        let candidates = self
             .certificates
             .candidates(hello.server_name(), self.local);
-        let found = candidates.find(|found| found.key.key.choose_scheme(schemes).is_some());
-        found.map(|certificate| Arc::clone(&certificate.key))
+        let mut found = candidates.filter_map(|candidate| {
+            let key = &candidate.certificate.key;
+            key.key.choose_scheme(schemes).map(|_| Arc::clone(key))
+        });
+        found.next()
     }
 }

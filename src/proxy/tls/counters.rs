@@ -74,6 +74,7 @@ pub(super) fn count_success(cells: &Cells, connection: &ServerConnection) {
 pub(super) fn of_error(error: &HandshakeError) -> Metric {
     match error {
         HandshakeError::Slow(_) => Metric::SslHandshakeTimeouts,
+        HandshakeError::Denied(_) => Metric::SslClientDenied,
         HandshakeError::Io(_) => Metric::SslErrorSyscall,
         HandshakeError::Tls(error) => of_tls(error),
     }

@@ -1,6 +1,8 @@
 //! Records as the options of TLS.
 
+use super::ciphers::Ciphers;
 use crate::config::records::Records;
+use crate::config::ssl_multicert::TicketRule;
 use crate::proxy::settings::limit;
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
@@ -33,34 +35,67 @@ pub enum ClientProof {
     Required(PathBuf),
 }
 
+/// Tickets to resume sessions with
+/// (`ssl.server.session_ticket.enable`, `.number`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tickets {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// How many a client is given in TLS 1.3; 0 is none in any version.
+    pub number: usize,
+}
+
+impl Tickets {
+    /// How many there are where an entry of certificates says this.
+    pub(super) fn under(self, rule: TicketRule) -> usize {
+        match rule.enabled.unwrap_or(self.enabled) {
+            true => rule.number.unwrap_or(self.number),
+            false => 0,
+        }
+    }
+}
+
 /// What the records say of TLS with clients.
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// The versions spoken (`ssl.TLSv1_2`, `ssl.TLSv1_3`).
+    /// The versions spoken (`ssl.TLSv1_2`, `ssl.TLSv1_3`, or
+    /// `ssl.server.version.min` and `.max`).
     pub versions: Vec<&'static SupportedProtocolVersion>,
-    /// Tickets a client is given to resume with in TLS 1.3; 0 gives none in any
-    /// version (`ssl.server.session_ticket.enable`, `.number`).
-    pub tickets: usize,
+    /// The ciphers spoken (`ssl.server.cipher_suite`,
+    /// `ssl.server.TLSv1_3.cipher_suites`).
+    pub ciphers: Ciphers,
+    /// Whether our order of them counts, and not the client's
+    /// (`ssl.server.honor_cipher_order`).
+    pub honor_cipher_order: bool,
+    /// Tickets that clients are given to resume with.
+    pub tickets: Tickets,
     /// The longest that a handshake may take (`ssl.handshake_timeout_in`).
     pub handshake: Duration,
     /// Where files are.
     pub directories: Directories,
     /// What clients must prove.
     pub proof: ClientProof,
+    /// The file of those who vouch for clients (`ssl.CA.cert.filename`); the
+    /// directory alone where none is named.
+    pub authorities: PathBuf,
 }
 
 impl TlsOptions {
     /// The options, where the configuration lies in `dir`.
     #[must_use]
     pub fn from_records(records: &Records, dir: &Path) -> Self {
-        let tickets = match records.ssl_server_session_ticket_enable {
-            0 => 0,
-            _ => usize::try_from(records.ssl_server_session_ticket_number).unwrap_or(0),
+        let number = usize::try_from(records.ssl_server_session_ticket_number);
+        let tickets = Tickets {
+            enabled: records.ssl_server_session_ticket_enable != 0,
+            number: number.unwrap_or(0),
         };
         let directories = Directories::from_records(records, dir);
         Self {
-            proof: proof(records, &directories),
+            proof: proof(records, authorities(records, &directories)),
+            authorities: authorities(records, &directories),
             versions: versions(records),
+            ciphers: Ciphers::from_records(records),
+            honor_cipher_order: records.ssl_server_honor_cipher_order != 0,
             tickets,
             handshake: limit(records.ssl_handshake_timeout_in),
             directories,
@@ -83,11 +118,14 @@ impl Directories {
     }
 }
 
+fn authorities(records: &Records, directories: &Directories) -> PathBuf {
+    let name = records.ssl_ca_cert_filename.as_deref().unwrap_or_default();
+    directories.authorities.join(name)
+}
+
 /// A level without a file asks for what no file can prove: it is refused when
 /// the file is read.
-fn proof(records: &Records, directories: &Directories) -> ClientProof {
-    let name = records.ssl_ca_cert_filename.as_deref().unwrap_or_default();
-    let file = directories.authorities.join(name);
+fn proof(records: &Records, file: PathBuf) -> ClientProof {
     match records.ssl_client_certification_level {
         0 => ClientProof::None,
         1 => ClientProof::Optional(file),
@@ -95,8 +133,21 @@ fn proof(records: &Records, directories: &Directories) -> ClientProof {
     }
 }
 
+/// A lowest or a highest version goes before the records of each (ATS 10).
 fn versions(records: &Records) -> Vec<&'static SupportedProtocolVersion> {
-    let spoken = [(records.ssl_tlsv1_2, &TLS12), (records.ssl_tlsv1_3, &TLS13)];
-    let spoken = spoken.into_iter().filter(|(on, _)| *on != 0);
+    let (min, max) = (
+        records.ssl_server_version_min,
+        records.ssl_server_version_max,
+    );
+    let within = |number: i64| min <= number && (max < 0 || number <= max);
+    let is_spoken = |number, record: i64| match min < 0 && max < 0 {
+        true => record != 0,
+        false => within(number),
+    };
+    let known = [
+        (is_spoken(2, records.ssl_tlsv1_2), &TLS12),
+        (is_spoken(3, records.ssl_tlsv1_3), &TLS13),
+    ];
+    let spoken = known.into_iter().filter(|(spoken, _)| *spoken);
     spoken.map(|(_, version)| version).collect()
 }

@@ -1,32 +1,22 @@
 //! The server's side of TLS: what all event threads share.
 
-use super::certificate::read_all;
 use super::certificates::Certificates;
 use super::choose::Chooser;
-use super::options::{ClientProof, Directories, TlsOptions};
+use super::options::{Directories, TlsOptions};
 use super::outbound::TlsError;
+use super::settings::{HTTP2, Settings};
 use crate::base::clock::{Clock, SystemClock};
 use crate::config::ssl_multicert::MulticertFile;
 use crate::config::{ConfigError, Findings};
 use crate::proxy::listener::Dialect;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, ResolvesServerCertUsingSni, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::ServerConfig;
 use serde::Serialize;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What is spoken over TLS, best first (RFC 7301).
-const PROTOCOLS: [&[u8]; 3] = [HTTP2, b"http/1.1", b"http/1.0"];
-
-/// HTTP/2 among them.
-const HTTP2: &[u8] = b"h2";
 
 /// A certificate as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,7 +42,7 @@ pub struct Summary {
 
 /// TLS with clients: settings of the start, certificates of now.
 pub struct TlsServer {
-    settings: ServerConfig,
+    settings: Settings,
     handshake: Duration,
     directories: Directories,
     certificates: ArcSwap<Certificates>,
@@ -78,7 +68,7 @@ impl TlsServer {
     /// system gives no random bytes for the keys of tickets.
     pub fn new(options: TlsOptions) -> Result<Self, TlsError> {
         Ok(Self {
-            settings: settings(&options)?,
+            settings: Settings::new(&options)?,
             handshake: options.handshake,
             directories: options.directories,
             certificates: ArcSwap::default(),
@@ -167,55 +157,31 @@ impl TlsServer {
         self.handshake
     }
 
-    /// The settings of one handshake, with a client that connected to `local`.
-    pub(super) fn config(&self, local: SocketAddr, dialect: Dialect) -> Arc<ServerConfig> {
-        let mut config = self.settings.clone();
+    /// What handshakes are made by, but for certificates.
+    pub(super) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Those settings with the certificates of now, for a client that connected
+    /// to `local` and asks for `name`.
+    pub(super) fn config(
+        &self,
+        settings: &ServerConfig,
+        (name, local): (Option<&str>, SocketAddr),
+        dialect: Dialect,
+    ) -> Arc<ServerConfig> {
+        let certificates = self.certificates.load_full();
+        let first = certificates.candidates(name, local).next();
+        let tickets = first.map(|first| first.tickets).unwrap_or_default();
+        let mut config = settings.clone();
         if dialect.http2 == Some(false) {
             config.alpn_protocols.retain(|name| name != HTTP2);
         }
+        self.settings.give_tickets(&mut config, tickets);
         config.cert_resolver = Arc::new(Chooser {
-            certificates: self.certificates.load_full(),
+            certificates,
             local,
         });
         Arc::new(config)
     }
-}
-
-fn client_verifier(
-    proof: &ClientProof,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let (ClientProof::Optional(file) | ClientProof::Required(file)) = proof else {
-        return Ok(WebPkiClientVerifier::no_client_auth());
-    };
-    let mut roots = RootCertStore::empty();
-    for authority in read_all(file.clone())? {
-        roots.add(authority)?;
-    }
-    let builder = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(provider));
-    let builder = match proof {
-        ClientProof::Optional(_) => builder.allow_unauthenticated(),
-        ClientProof::Required(_) | ClientProof::None => builder,
-    };
-    let verifier = builder.build();
-    Ok(verifier.map_err(|error| rustls::Error::General(error.to_string()))?)
-}
-
-/// What does not change: versions, tickets, protocols. Sessions are kept by
-/// clients alone, in tickets whose keys all threads share and change every few
-/// hours; nothing is stored for them here.
-fn settings(options: &TlsOptions) -> Result<ServerConfig, TlsError> {
-    let provider = Arc::new(default_provider());
-    let verifier = client_verifier(&options.proof, &provider)?;
-    let mut settings = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&options.versions)?
-        .with_client_cert_verifier(verifier)
-        .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
-    settings.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    settings.session_storage = Arc::new(NoServerSessionStorage {});
-    settings.send_tls13_tickets = options.tickets;
-    if options.tickets > 0 {
-        settings.ticketer = Ticketer::new()?;
-    }
-    Ok(settings)
 }

@@ -79,7 +79,9 @@ fn a_handshake_under_way_keeps_the_certificates_it_began_with() {
     let dir = tempfile::tempdir().unwrap();
     let tls = server(dir.path(), 1);
     let first = held(&tls);
-    let config = tls.config("127.0.0.1:443".parse().unwrap(), Dialect::default());
+    let settings = tls.settings().of(None).unwrap();
+    let local = "127.0.0.1:443".parse().unwrap();
+    let config = tls.config(&settings, (None, local), Dialect::default());
     issue(dir.path(), 0);
     assert_eq!(tls.refresh(), []);
     assert_eq!(alive(&first), 1);
