@@ -150,8 +150,10 @@ fn at_rest_the_log_has_a_line_for_each_request_and_its_bytes_are_those_counted()
             scope.spawn(move || traffic(proxy, seed));
         }
     });
+    // One that is not accepted yet is not counted as open either.
     until("rest", || {
-        proxy.counter(Metric::CurrentClientConnections) == 0
+        proxy.counter(Metric::TotalClientConnections) == CLIENTS * REQUESTS
+            && proxy.counter(Metric::CurrentClientConnections) == 0
     });
     let of = |metric| proxy.counter(metric);
     let (incoming, told) = (
