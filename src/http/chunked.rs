@@ -5,6 +5,7 @@
 //! as header lines. It gives the same bytes, trailers and errors however the
 //! body was cut into segments.
 
+use super::forwarding::{CLIENT_IP, is_hop_by_hop};
 use super::head::{HeadError, check_field_line, is_tchar, is_value_byte};
 use ::http::HeaderMap;
 use ::http::header::{self, HeaderName, HeaderValue};
@@ -331,34 +332,39 @@ const fn expect(byte: u8, wanted: u8, then: State) -> Result<State, ChunkError> 
     }
 }
 
-/// Whether a field may stand in a trailer section (RFC 9110 6.5.1).
+/// Whether a field may stand in a trailer section: none that frames, routes,
+/// authenticates, makes conditions or controls, nor one of a connection
+/// (RFC 9110 6.5.1).
 #[must_use]
 pub fn is_trailer_field(name: &HeaderName) -> bool {
-    const FORBIDDEN: [HeaderName; 22] = [
+    const FORBIDDEN: [HeaderName; 23] = [
         header::AGE,
         header::AUTHORIZATION,
         header::CACHE_CONTROL,
-        header::CONNECTION,
         header::CONTENT_ENCODING,
         header::CONTENT_LENGTH,
         header::CONTENT_RANGE,
         header::CONTENT_TYPE,
+        CLIENT_IP,
         header::COOKIE,
         header::DATE,
         header::EXPECT,
         header::EXPIRES,
+        header::FORWARDED,
         header::HOST,
         header::LOCATION,
-        header::PROXY_AUTHORIZATION,
+        header::MAX_FORWARDS,
+        header::PRAGMA,
         header::RANGE,
         header::SET_COOKIE,
-        header::TE,
         header::TRAILER,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
         header::VARY,
+        header::VIA,
+        header::WWW_AUTHENTICATE,
     ];
-    !FORBIDDEN.contains(name)
+    const FORBIDDEN_KINDS: [&str; 2] = ["if-", "x-forwarded-"];
+    let begins = |kind: &str| name.as_str().starts_with(kind);
+    !FORBIDDEN.contains(name) && !is_hop_by_hop(name) && !FORBIDDEN_KINDS.into_iter().any(begins)
 }
 
 #[cfg(test)]

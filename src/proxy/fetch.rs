@@ -18,8 +18,8 @@ use crate::http::framing::BodyFraming;
 use crate::http::invalidate;
 use crate::http::vary::normalize_accept_encoding;
 use crate::metrics::{Cells, Metric};
-use http::Method;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderName, Method};
 use tokio::sync::mpsc;
 
 /// Interim responses that may wait for the client.
@@ -85,7 +85,7 @@ pub(super) async fn pass_as<R: ClientRead, W: ClientWrite>(
         return account.client_gone(reply, &error);
     }
     let (request, sender) = request(ctx, routed, passing);
-    let mut upload = Box::pin(upload(&ctx.cells, &mut body, sender));
+    let mut upload = Box::pin(upload(ctx, routed, &mut body, sender));
     let mut response = match answered(ctx, request, &mut upload, reply).await {
         Some(Ok(response)) => response,
         Some(Err(error)) => return account.origin_failed(reply, &error),
@@ -172,16 +172,27 @@ fn request(
 
 /// Hands the client's body over, part by part, at the origin's pace. Ends only
 /// when the client is gone.
-async fn upload<R: ClientRead>(cells: &Cells, body: &mut R, sender: Option<BodySender>) {
+async fn upload<R: ClientRead>(
+    ctx: &WorkerContext,
+    routed: &Routed,
+    body: &mut R,
+    sender: Option<BodySender>,
+) {
     if let Some(sender) = sender {
-        hand_over(cells, body, sender).await;
+        let nominated = forwarding::nominated(&routed.head.headers);
+        hand_over(&ctx.cells, body, sender, &nominated).await;
     }
     body.reset().await;
 }
 
 /// A body that breaks off, or that the origin wants no more of, is the origin's
 /// error to tell.
-async fn hand_over<R: ClientRead>(cells: &Cells, body: &mut R, sender: BodySender) {
+async fn hand_over<R: ClientRead>(
+    cells: &Cells,
+    body: &mut R,
+    sender: BodySender,
+    nominated: &[HeaderName],
+) {
     loop {
         match body.next().await {
             Ok(Some(data)) => {
@@ -197,10 +208,23 @@ async fn hand_over<R: ClientRead>(cells: &Cells, body: &mut R, sender: BodySende
                     return;
                 }
             }
-            Ok(None) => return sender.finish(body.trailers()).await,
+            Ok(None) => {
+                let trailers = body.trailers();
+                return sender
+                    .finish(trailers.map(|all| without(all, nominated)))
+                    .await;
+            }
             Err(error) => return sender.fail(broken(&error)).await,
         }
     }
+}
+
+/// Trailers that a Connection of the head does not nominate (RFC 9110 7.6.1).
+fn without(mut trailers: HeaderMap, nominated: &[HeaderName]) -> HeaderMap {
+    for name in nominated {
+        trailers.remove(name);
+    }
+    trailers
 }
 
 pub(super) fn broken(error: &BodyError) -> BrokenBody {

@@ -10,7 +10,12 @@ const CHUNKED: &str = "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n";
 /// Trailers of every kind: one that may be, and some that frame, route,
 /// authenticate or control.
 const TRAILERS: &str = "Sum: 7\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\nHost: evil\r\n\
-                        Authorization: x\r\nSet-Cookie: a=b\r\nCache-Control: max-age=9\r\n\r\n";
+                        Authorization: x\r\nSet-Cookie: a=b\r\nCache-Control: max-age=9\r\n\
+                        X-Forwarded-For: 127.0.0.1\r\nForwarded: for=127.0.0.1\r\n\
+                        Client-ip: 127.0.0.1\r\nVia: 1.1 x\r\nIf-None-Match: x\r\nIf-Match: x\r\n\
+                        If-Range: x\r\nIf-Modified-Since: x\r\nIf-Unmodified-Since: x\r\n\
+                        Pragma: no-cache\r\nMax-Forwards: 1\r\nProxy-Connection: x\r\n\
+                        Keep-Alive: x\r\nX-Forwarded-Proto: https\r\n\r\n";
 
 /// Everything that follows the head of a response, in lower case.
 fn behind_the_head(client: &mut Client) -> String {
@@ -83,6 +88,14 @@ fn as_sent(fields: &str) -> String {
 fn a_request_s_trailers_go_on_if_they_were_announced_without_those_that_control() {
     let told = as_sent("Trailer: Sum, Content-Length, Host, Authorization, Cache-Control\r\n");
     assert!(told.ends_with("0\r\nsum: 7\r\n\r\n"), "{told}");
+    let all = "Content-Length, Host, Authorization, Set-Cookie, Cache-Control, X-Forwarded-For, \
+               Forwarded, Client-ip, Via, If-None-Match, If-Match, If-Range, If-Modified-Since, \
+               If-Unmodified-Since, Pragma, Max-Forwards, Proxy-Connection, Keep-Alive, \
+               X-Forwarded-Proto";
+    let told = as_sent(&format!("Trailer: Sum, {all}\r\n"));
+    assert!(told.ends_with("0\r\nsum: 7\r\n\r\n"), "{told}");
+    let nominated = as_sent("Trailer: Sum\r\nConnection: Sum\r\n");
+    assert!(nominated.ends_with("0\r\n\r\n"), "{nominated}");
     let untold = as_sent("");
     assert!(untold.ends_with("0\r\n\r\n"), "{untold}");
 }
