@@ -137,6 +137,18 @@ impl Routed {
         }
     }
 
+    /// Whether [`Self::rewrite_urls`] has anything to do in these field lines.
+    #[must_use]
+    pub fn has_urls(&self, lines: &[u8]) -> bool {
+        let names_url = |line: &[u8]| {
+            let colon = memchr::memchr(b':', line).unwrap_or(0);
+            let name = &line[..colon];
+            let is_name = |url: &HeaderName| name.eq_ignore_ascii_case(url.as_str().as_bytes());
+            URL_FIELDS.iter().any(is_name)
+        };
+        self.snapshot.remap.rewrites_locations() && lines.split(|b| *b == b'\n').any(names_url)
+    }
+
     /// Puts the client's names for the origin's URLs into a response
     /// (reverse_map rules).
     pub fn rewrite_urls(&self, fields: &mut HeaderMap) {

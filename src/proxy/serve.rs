@@ -88,13 +88,11 @@ impl<W: ClientWrite> Server<'_, W> {
         }
     }
 
-    /// The stored field lines, less a Server that ours takes the place of; where
-    /// a status has a Location, with the client's names for the origin's URLs
-    /// (reverse_map).
+    /// The stored field lines, less a Server that ours takes the place of, and
+    /// with the client's names for the origin's URLs (reverse_map).
     fn lines(&self, head: &StoredHead) -> Bytes {
-        let status = head.status();
         let is_named = self.is_named(head);
-        if !status.is_redirection() && status != StatusCode::CREATED {
+        if !self.routed.has_urls(&head.field_lines()) {
             return if is_named {
                 head.field_lines_but_server()
             } else {
@@ -376,7 +374,8 @@ impl<W: ClientWrite> Server<'_, W> {
         account.status(StatusCode::NOT_MODIFIED);
         account.not_modified();
         self.begin(StatusCode::NOT_MODIFIED, serving);
-        let stored = serving.head.header_map();
+        let mut stored = serving.head.header_map();
+        self.routed.rewrite_urls(&mut stored);
         for name in NOT_MODIFIED_FIELDS {
             for value in stored.get_all(&name) {
                 self.reply.header(&name, value);

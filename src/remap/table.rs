@@ -94,6 +94,12 @@ impl Table {
         taken.map_or_else(|| self.find(url), mapped)
     }
 
+    /// Whether there is a reverse_map at all.
+    #[must_use]
+    pub fn rewrites_locations(&self) -> bool {
+        self.reverse.len() != 0
+    }
+
     /// What a reverse_map makes of the value of Location, Content-Location,
     /// URI or Destination in a response; none if the value is no absolute URL
     /// or no rule takes it. A fragment is kept.

@@ -271,6 +271,31 @@ fn reverse_map_gives_the_client_its_own_names() {
 }
 
 #[test]
+fn reverse_map_rewrites_what_is_stored_as_what_is_relayed() {
+    let origin = Origin::answering(|_| {
+        b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \"e\"\r\nServer: s\r\n\
+          Content-Location: http://inner.cn/a\r\nContent-Length: 4\r\n\r\nbody"
+            .to_vec()
+    });
+    let rules = origin.map("/") + "reverse_map http://inner.cn/ http://outer.cn/\n";
+    let proxy = Proxy::start(&rules);
+    let mut client = Client::connect(proxy.address);
+    for (fields, status) in [
+        ("", 200),
+        ("", 200),
+        ("If-None-Match: \"e\"\r\n", 304),
+        ("Range: bytes=1-2\r\n", 206),
+        ("Range: bytes=0-0,2-3\r\n", 206),
+    ] {
+        let response = client.ask(format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+        assert_eq!(response.status, status, "{fields}");
+        let location = response.fields("content-location");
+        assert_eq!(location, ["http://outer.cn/a"], "{fields}");
+    }
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
 fn trace_ends_here_when_its_forwards_are_used_up_and_tells_no_secrets() {
     let origin = Origin::with_body("hello");
     let proxy = Proxy::start(&origin.map("/"));
