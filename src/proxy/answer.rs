@@ -175,14 +175,29 @@ pub async fn redirect<W: ClientWrite>(
     let page = Page {
         status,
         outcome: Outcome::AnsweredRedirect,
+        content_type: HTML,
         body: Bytes::from_static(b"<!DOCTYPE html>\n<title>Redirect</title>\n"),
     };
     send_page(reply, voice, page, &[("Location", location)]).await
 }
 
+const HTML: &str = "text/html";
+
+/// Answers TRACE with the request as it came (RFC 9110 9.3.8).
+pub async fn echo<W: ClientWrite>(request: Bytes, reply: &mut W, voice: &Voice) -> Ended {
+    let page = Page {
+        status: StatusCode::OK,
+        outcome: Answer::Options.outcome(),
+        content_type: "message/http",
+        body: request,
+    };
+    send_page(reply, voice, page, &[]).await
+}
+
 struct Page {
     status: StatusCode,
     outcome: Outcome,
+    content_type: &'static str,
     body: Bytes,
 }
 
@@ -191,6 +206,7 @@ impl Page {
         Self {
             status: answer.status(),
             outcome: answer.outcome(),
+            content_type: HTML,
             body: answer.page(),
         }
     }
@@ -208,7 +224,7 @@ async fn send_page<W: ClientWrite>(
         reply.field("Server", server.as_bytes());
     }
     reply.field("Cache-Control", b"no-store");
-    reply.field("Content-Type", b"text/html");
+    reply.field("Content-Type", page.content_type.as_bytes());
     for (name, value) in extra {
         reply.field(name, value.as_bytes());
     }
@@ -220,7 +236,7 @@ async fn send_page<W: ClientWrite>(
     }
     ended.head_bytes = reply.sent().head;
     ended.body_bytes = reply.sent().body;
-    ended.content_type = Some(Bytes::from_static(b"text/html"));
+    ended.content_type = Some(Bytes::from_static(page.content_type.as_bytes()));
     ended
 }
 

@@ -271,7 +271,10 @@ impl Transaction<'_> {
                 let voice = self.context.voice(self.snapshot);
                 answer::redirect(status, &location, reply, &voice).await
             }
-            Step::Echo(head) => echo(&head, reply).await,
+            Step::Echo(head) => {
+                let voice = self.context.voice(self.snapshot);
+                answer::echo(echoed(&head), reply, &voice).await
+            }
             Step::Purge(routed) => {
                 let answer = self.purge(&routed).await;
                 self.answer(answer, reply).await
@@ -416,7 +419,7 @@ fn overdue<W: ClientWrite>(reply: &W, active: Duration) -> Ended {
 const ALLOW: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, CONNECT, PURGE, PUSH";
 
 /// RFC 9110 9.3.8: the request as received, less what a script must not learn.
-async fn echo<W: ClientWrite>(head: &RequestHead, reply: &mut W) -> Ended {
+fn echoed(head: &RequestHead) -> Bytes {
     let secret = [COOKIE, AUTHORIZATION, PROXY_AUTHORIZATION];
     let url = head.url().map_or("*", |url| url.path_and_query());
     let mut text = format!("{} {url} {:?}\r\n", head.method, head.version).into_bytes();
@@ -430,11 +433,5 @@ async fn echo<W: ClientWrite>(head: &RequestHead, reply: &mut W) -> Ended {
         text.extend_from_slice(value.as_bytes());
         text.extend_from_slice(b"\r\n");
     }
-    let mut ended = Ended::new(Answer::Options.outcome(), StatusCode::OK.as_u16());
-    reply.begin(StatusCode::OK);
-    reply.field("Content-Type", b"message/http");
-    if reply.send(b"", &[Bytes::from(text)]).await.is_err() {
-        ended.finish = Finish::Cut;
-    }
-    ended
+    text.into()
 }

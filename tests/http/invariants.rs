@@ -25,6 +25,7 @@ const KINDS: &[&str] = &[
     "POST /fresh/{n} HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx",
     "PURGE /fresh/{n} HTTP/1.1\r\nHost: h\r\n\r\n",
     "GET / HTTP/1.1\r\n\r\n",
+    "TRACE /fresh/{n} HTTP/1.1\r\nHost: h\r\nMax-Forwards: 0\r\n\r\n",
     "GET /large/{n} HTTP/1.1\r\nHost: h\r\n\r\n",
 ];
 

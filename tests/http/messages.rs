@@ -1,6 +1,7 @@
 //! What a request and its response look like on the other side.
 
-use crate::support::{Client, Origin, Proxy, ok};
+use crate::support::{Client, Origin, Proxy, ok, until};
+use strata::metrics::Metric;
 
 #[test]
 fn head_has_the_fields_and_length_of_get_and_no_body() {
@@ -293,6 +294,22 @@ fn reverse_map_rewrites_what_is_stored_as_what_is_relayed() {
         assert_eq!(location, ["http://outer.cn/a"], "{fields}");
     }
     assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn a_trace_answered_here_is_counted_by_its_bytes() {
+    let origin = Origin::with_body("hello");
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let trace = "TRACE / HTTP/1.1\r\nHost: h\r\nMax-Forwards: 0\r\n\r\n";
+    let response = client.ask(trace);
+    assert_eq!(response.fields("date").len(), 1);
+    until("the transaction's end", || {
+        proxy.counter(Metric::OutcomeAnsweredOptions) == 1
+    });
+    let body = u64::try_from(response.body.len()).unwrap();
+    assert_eq!(proxy.counter(Metric::ClientResponseBodyBytes), body);
+    assert!(proxy.counter(Metric::ClientResponseHeadBytes) > 0);
 }
 
 #[test]
