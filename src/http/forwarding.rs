@@ -14,11 +14,12 @@ pub const CLIENT_IP: HeaderName = HeaderName::from_static("client-ip");
 /// The addresses that a request came through.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_AUTHENTICATION_INFO: HeaderName = HeaderName::from_static("proxy-authentication-info");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
 /// Fields for one connection only (RFC 9110 7.6.1), and those by which a client
 /// and a proxy authenticate (11.7).
-const HOP_BY_HOP: [HeaderName; 8] = [
+const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     KEEP_ALIVE,
     PROXY_CONNECTION,
@@ -26,6 +27,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     TRANSFER_ENCODING,
     header::UPGRADE,
     header::PROXY_AUTHENTICATE,
+    PROXY_AUTHENTICATION_INFO,
     header::PROXY_AUTHORIZATION,
 ];
 
@@ -280,6 +282,8 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("upgrade", "h2c"),
             ("proxy-authorization", "Basic x"),
+            ("proxy-authenticate", "Basic"),
+            ("proxy-authentication-info", "x"),
             ("trailer", "x-sum"),
         ]);
         remove_hop_by_hop(&mut map);
