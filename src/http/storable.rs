@@ -220,11 +220,11 @@ const fn is_understood(status: StatusCode) -> bool {
 }
 
 /// Never stored: interim, partial, bound to a condition or range of one
-/// request, or to its credentials.
+/// request, to its credentials, or to one client (RFC 6585 3 to 6).
 const fn is_never_stored(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
-        100..=199 | 206 | 304 | 401 | 407 | 412 | 416
+        100..=199 | 206 | 304 | 401 | 407 | 412 | 416 | 428 | 429 | 431 | 511
     )
 }
 

@@ -144,6 +144,16 @@ fn must_understand_overrides_no_store_for_known_statuses_rfc_9111_5_2_2_3() {
 }
 
 #[test]
+fn statuses_about_one_client_are_never_stored_rfc_6585() {
+    for status in [428, 429, 431, 511] {
+        for value in ["max-age=100", "public, s-maxage=100"] {
+            let judged = judge(&[], status, &[("cache-control", value)]);
+            assert_eq!(judged, Err(NotStorable::Status(status)), "{value}");
+        }
+    }
+}
+
+#[test]
 fn authorization_needs_leave_to_share_rfc_9111_3_5() {
     let authorized = [("authorization", "Basic x")];
     let answer = |value: &str| judge(&authorized, 200, &[("cache-control", value)]);
