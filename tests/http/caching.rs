@@ -1,6 +1,7 @@
 //! What is stored, for whom, and how requests reach it, end to end.
 
 use crate::support::{Client, Origin, Proxy};
+use strata::metrics::Metric;
 
 /// A 200 of `body` with these field lines, each with its CRLF.
 fn response(fields: &str, body: &str) -> Vec<u8> {
@@ -151,6 +152,24 @@ fn a_hit_is_no_way_around_the_judgement_of_addresses() {
         }
     }
     assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn what_credentials_alone_met_is_remembered_of_no_other_request() {
+    let origin = Origin::answering(|request| {
+        if request.fields("authorization").is_empty() {
+            return response("Cache-Control: max-age=60\r\n", "shared");
+        }
+        b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"
+            .to_vec()
+    });
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let made_up = request("GET", "Authorization: Basic x\r\n");
+    assert_eq!(client.ask(made_up).status, 401);
+    assert_eq!(client.ask(request("GET", "")).text(), "shared");
+    assert_eq!(client.ask(request("GET", "")).text(), "shared");
+    assert_eq!(proxy.counter(Metric::OutcomeUncacheableRemembered), 0);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::proxy::fill::{Failure, FillWriter};
 use crate::proxy::marker::{self, Marker};
 use crate::proxy::origin::{Interim, OriginError, OriginResponse};
 use crate::proxy::outcome::Outcome;
-use http::header::{AGE, CONNECTION, CONTENT_LENGTH, DATE, SERVER, SET_COOKIE, VIA};
+use http::header::{AGE, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, DATE, SERVER, SET_COOKIE, VIA};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -299,7 +299,9 @@ fn release(job: &Job, writer: FillWriter<FillHead>, reason: NotStorable) {
     // A range beyond the end says nothing of the others.
     let beyond = NotStorable::Status(StatusCode::RANGE_NOT_SATISFIABLE.as_u16());
     let is_beyond = job.part.is_some() && reason == beyond;
-    if decide::will_recur(reason) && !is_beyond {
+    // Nor does what credentials meet, of those who have none.
+    let is_own = job.client.contains_key(AUTHORIZATION);
+    if decide::will_recur(reason) && !is_beyond && !is_own {
         writer.uncacheable(job.tools.clock.mono());
     } else {
         writer.unshareable();
