@@ -155,6 +155,49 @@ fn a_hit_is_no_way_around_the_judgement_of_addresses() {
 }
 
 #[test]
+fn what_is_held_is_served_while_dns_has_no_answer_for_its_server() {
+    let origin = Origin::answering(|request| match request.target() {
+        "/fresh" => response("Cache-Control: max-age=60\r\n", "held"),
+        // No connection is kept, so that DNS is asked again.
+        _ => response(
+            "Cache-Control: max-age=0, stale-if-error=60\r\nConnection: close\r\n",
+            "held",
+        ),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = dir.path().join("hosts");
+    std::fs::write(&hosts, "127.0.0.1 site.example\n").unwrap();
+    let records = |hosts: &str| {
+        format!(
+            "CONFIG proxy.config.url_remap.remap_required INT 0\n\
+             CONFIG proxy.config.dns.nameservers STRING 127.0.0.1:1\n\
+             CONFIG proxy.config.hostdb.lookup_timeout INT 1\n\
+             CONFIG proxy.config.hostdb.host_file.path STRING {hosts}\n"
+        )
+    };
+    let open = "ip_allow:\n\
+        - {apply: in, ip_addrs: [127.0.0.1, '::1'], action: allow, methods: ALL}\n\
+        - {apply: out, ip_addrs: 127.0.0.0/8, action: allow, methods: ALL}\n";
+    let proxy = Proxy::with_ip_allow(&records(&hosts.display().to_string()), "", open);
+    let mut client = Client::connect(proxy.address);
+    let mut statuses = || {
+        ["/fresh", "/stale"].map(|path| {
+            let url = format!("http://site.example:{}{path}", origin.address.port());
+            let asked = client.ask(format!("GET {url} HTTP/1.1\r\nHost: x\r\n\r\n"));
+            asked.status
+        })
+    };
+    assert_eq!(statuses(), [200, 200]);
+    let gone = dir.path().join("none").display().to_string();
+    proxy.reload_ip_allow(&records(&gone), "", open);
+    assert_eq!(statuses(), [200, 200]);
+    assert_eq!(origin.requests().len(), 2);
+    // The addresses that it had are judged as any others.
+    proxy.reload(&records(&gone), "");
+    assert_eq!(statuses(), [403, 403]);
+}
+
+#[test]
 fn what_credentials_alone_met_is_remembered_of_no_other_request() {
     let origin = Origin::answering(|request| {
         if request.fields("authorization").is_empty() {

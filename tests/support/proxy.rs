@@ -245,6 +245,16 @@ impl Proxy {
             .store(Arc::new(Snapshot::new(generation, parts)));
     }
 
+    /// As [`Self::reload`], with this ip_allow.yaml.
+    pub(crate) fn reload_ip_allow(&self, records: &str, remap: &str, ip_allow: &str) {
+        let (file, findings) = ip_allow::parse("ip_allow.yaml", ip_allow.as_bytes());
+        assert_eq!(findings.errors, []);
+        self.reload_parts(SnapshotParts {
+            ip_allow: IpAllow::new(&file),
+            ..parts(records, remap)
+        });
+    }
+
     /// As [`Self::reload`], with this cache.config.
     pub(crate) fn reload_cache_rules(&self, records: &str, cache_rules: &str, remap: &str) {
         let (file, findings) = cache_rules::parse("cache.config", cache_rules.as_bytes());

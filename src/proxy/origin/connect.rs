@@ -125,7 +125,7 @@ impl Dial<'_> {
         self.allowed(&addresses)
     }
 
-    fn allowed(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, OriginError> {
+    pub(super) fn allowed(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, OriginError> {
         let judge = |ip: &IpAddr| self.guard.map_or(Ok(()), |guard| guard(*ip));
         let allowed: Vec<_> = addresses
             .iter()

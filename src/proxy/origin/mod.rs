@@ -31,7 +31,7 @@ pub use stream::OriginStream;
 pub use streams::StreamBody;
 
 use super::generator;
-use super::resolve::{NameSources, Resolver};
+use super::resolve::{NameSources, ResolveError, Resolver};
 use crate::base::clock::Clock;
 use crate::metrics::{Cells, Metric};
 use connect::Dial;
@@ -39,6 +39,8 @@ use exchange::{Exchange, request_bytes, response_bytes};
 use pool::{PoolState, ServerKey};
 use response::Limits;
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,12 +50,17 @@ use tokio::time::Instant;
 /// How often idle connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
+/// Names whose addresses are remembered; one more, and all are forgotten.
+const JUDGED_MAX: usize = 4096;
+
 /// One thread's way to the origins. Cloning it shares it.
 #[derive(Clone, Debug)]
 pub struct OriginPool {
     state: Rc<PoolState>,
     resolver: Rc<RefCell<Rc<Resolver>>>,
     options: Rc<RefCell<Arc<OriginOptions>>>,
+    /// Addresses that servers of forwarded requests had last, by name.
+    judged: Rc<RefCell<HashMap<Arc<str>, Vec<IpAddr>>>>,
 }
 
 /// What a thread's pool shares with the rest of the program.
@@ -76,6 +83,7 @@ impl OriginPool {
             state: Rc::new(state),
             resolver: Rc::new(RefCell::new(Rc::new(resolver))),
             options: Rc::new(RefCell::new(options)),
+            judged: Rc::default(),
         };
         let sweeper = sweep(Rc::downgrade(&pool.state), Rc::clone(&pool.options));
         tokio::task::spawn_local(sweeper);
@@ -122,7 +130,8 @@ impl OriginPool {
     ///
     /// # Errors
     /// [`OriginError::Refused`] when the policy lets none through, and
-    /// [`OriginError::Dns`] when there is none to judge.
+    /// [`OriginError::Dns`] when there is none to judge: DNS has no answer, and
+    /// had none before.
     pub async fn judge(&self, upstream: &Upstream) -> Result<(), OriginError> {
         let (Some(guard), Place::Server { host, port, .. }) = (&upstream.guard, &upstream.place)
         else {
@@ -136,7 +145,27 @@ impl OriginPool {
             server: &ServerKey::plain(Arc::clone(host), *port),
             guard: Some(guard),
         };
-        dial.addresses().await.map(drop)
+        let found = dial.resolver.addresses(host).await;
+        let addresses = self.last_known(host, found)?;
+        dial.allowed(&addresses).map(drop)
+    }
+
+    /// What DNS says, or said when it last had an answer.
+    fn last_known(
+        &self,
+        host: &Arc<str>,
+        found: Result<Vec<IpAddr>, ResolveError>,
+    ) -> Result<Vec<IpAddr>, ResolveError> {
+        let mut judged = self.judged.borrow_mut();
+        let addresses = match found {
+            Ok(addresses) => addresses,
+            Err(error) => return judged.get(host).cloned().ok_or(error),
+        };
+        if judged.len() >= JUDGED_MAX && !judged.contains_key(host) {
+            judged.clear();
+        }
+        judged.insert(Arc::clone(host), addresses.clone());
+        Ok(addresses)
     }
 
     /// Sends a request and waits for the head of its final response.
