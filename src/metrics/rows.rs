@@ -578,8 +578,6 @@ metrics! {
     OutcomeAnsweredPushed = "strata.outcome.answered_pushed", Counter;
     /// Requests that ended so: a redirect rule answered.
     OutcomeAnsweredRedirect = "strata.outcome.answered_redirect", Counter;
-    /// Requests that ended so: the request's body is above the limit.
-    OutcomeAnsweredTooLarge = "strata.outcome.answered_too_large", Counter;
     /// Requests that ended so: a method, version or expectation that is not served here.
     OutcomeAnsweredUnsupported = "strata.outcome.answered_unsupported", Counter;
     /// Requests that ended so: the client went away before its response was whole.
@@ -602,8 +600,6 @@ metrics! {
     OutcomeHitWhileWriting = "strata.outcome.hit_rww", Counter;
     /// Requests that ended so: fresh in the fast tier.
     OutcomeHitFast = "strata.outcome.hit_ssd", Counter;
-    /// Requests that ended so: the request's Authorization forbids reuse (RFC 9111 3.5).
-    OutcomeMissAuthorization = "strata.outcome.miss_authorization", Counter;
     /// Requests that ended so: caching is off, or not ready yet.
     OutcomeMissCacheOff = "strata.outcome.miss_cache_off", Counter;
     /// Requests that ended so: stale, and the origin had another representation.

@@ -80,8 +80,6 @@ answers! {
     BodyBroken = 400, ClientReadError, "Invalid HTTP Request", "The body of the request is malformed.";
     /// A precondition of the request does not hold (RFC 9110 13.2.2).
     PreconditionFailed = 412, AnsweredInvalid, "Precondition Failed", "A condition that the request makes does not hold.";
-    /// The request's body is above the limit.
-    BodyTooLarge = 413, AnsweredTooLarge, "Content Too Large", "The body of the request is too large.";
     /// The target is above the limit.
     TargetTooLong = 414, AnsweredInvalid, "URI Too Long", "The request-target is too long.";
     /// An expectation other than 100-continue.

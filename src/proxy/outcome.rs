@@ -83,8 +83,6 @@ outcomes! {
     MissNoCache = "miss_no_cache", "TCP_CLIENT_REFRESH_MISS", "MISS_PRAGMA_NOCACHE", OutcomeMissNoCache;
     /// The request forbade storing (RFC 9111 5.2.1.5).
     MissNoStore = "miss_no_store", "TCP_MISS", "MISS_HTTP_NON_CACHE", OutcomeMissNoStore;
-    /// The request's Authorization forbids reuse (RFC 9111 3.5).
-    MissAuthorization = "miss_authorization", "TCP_MISS", "MISS_HTTP_NON_CACHE", OutcomeMissAuthorization;
     /// The method is not answered from a cache.
     MissMethod = "miss_method", "TCP_MISS", "MISS_HTTP_NON_CACHE", OutcomeMissMethod;
     /// A range of something not held, passed through.
@@ -139,8 +137,6 @@ outcomes! {
     AnsweredUnsupported = "answered_unsupported", "ERR_UNSUP_REQ", "INVALID_CODE", OutcomeAnsweredUnsupported;
     /// Via names this server already.
     AnsweredLoop = "answered_loop", "ERR_LOOP_DETECTED", "INVALID_CODE", OutcomeAnsweredLoop;
-    /// The request's body is above the limit.
-    AnsweredTooLarge = "answered_too_large", "ERR_POST_ENTITY_TOO_LARGE", "INVALID_CODE", OutcomeAnsweredTooLarge;
     /// only-if-cached, and nothing fit to serve: 504 (RFC 9111 5.2.1.7).
     AnsweredOnlyIfCached = "answered_only_if_cached", "TCP_MISS", "MISS_ERROR", OutcomeAnsweredOnlyIfCached;
     /// PURGE was carried out, whether or not something was there.

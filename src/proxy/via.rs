@@ -104,8 +104,7 @@ const ERRORS: [(Outcome, char); 3] = [
     (Outcome::StaleOriginError, 'S'),
 ];
 
-const TUNNELS: [(Outcome, char); 5] = [
-    (Outcome::MissAuthorization, 'A'),
+const TUNNELS: [(Outcome, char); 4] = [
     (Outcome::MissNoStore, 'F'),
     (Outcome::MissRange, 'F'),
     (Outcome::MissMethod, 'M'),

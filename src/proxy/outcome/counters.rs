@@ -81,7 +81,6 @@ pub(super) const fn of(outcome: Outcome, is_conditional: bool) -> &'static [Metr
         O::MissReadError => &[Metric::CacheReadError],
         O::MissNoCache => MISS_NO_CACHE,
         O::MissNoStore
-        | O::MissAuthorization
         | O::MissMethod
         | O::MissRange
         | O::MissCacheOff
@@ -107,7 +106,6 @@ pub(super) const fn of(outcome: Outcome, is_conditional: bool) -> &'static [Metr
         | O::AnsweredNoRule
         | O::AnsweredInvalid
         | O::AnsweredUnsupported
-        | O::AnsweredTooLarge
         | O::AnsweredOnlyIfCached
         | O::AnsweredPurged
         | O::AnsweredPushed
