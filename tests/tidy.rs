@@ -74,6 +74,7 @@ const TABLES: &[&str] = &["src/metrics/rows.rs"];
 /// Public functions without a caller in src, and who calls them instead.
 const CALLED_FROM_OUTSIDE: &[(&str, &str)] = &[
     ("crowd", "tests have a device refuse reads by it"),
+    ("spoil", "tests have sectors of a device go bad by it"),
     (
         "hang_inside",
         "tests have a device leave the writes of stripes unanswered by it",

@@ -135,7 +135,8 @@ pub(crate) fn inspect(
     };
     let mut good = 0;
     for offset in [first_offset(), second_offset(content.size)] {
-        good += usize::from(place.header_at(offset)?.as_ref() == Ok(&content));
+        let header = place.header_at(offset);
+        good += usize::from(header.is_ok_and(|header| header.as_ref() == Ok(&content)));
     }
     Ok(Some((content, good)))
 }
@@ -176,6 +177,22 @@ fn say_tier(path: &Path, is_fast: bool, flag: Option<bool>, formatted: bool) {
         "no tier= in storage.config: {why}; name it if that is wrong");
 }
 
+/// Bytes that are read at a time where a whole end can't be.
+const PIECE_BYTES: usize = 4096;
+
+/// The first or the last MiB of a device.
+struct End {
+    /// What can't be read is zeros here.
+    bytes: AlignedBuf,
+    /// Why not all of it could be read.
+    unread: Option<SpanError>,
+}
+
+/// The value; an error is kept for who finds none elsewhere.
+fn ok_or_kept<T>(value: Result<T, SpanError>, kept: &mut Option<SpanError>) -> Option<T> {
+    value.map_err(|error| *kept = Some(error)).ok()
+}
+
 /// A device under judgement.
 struct Place<'a> {
     device: &'a Arc<dyn Device>,
@@ -188,27 +205,36 @@ impl Place<'_> {
         let size = self.device.geometry().bytes;
         let (first, last) = self.ends(size)?;
         let ends = Ends {
-            first: &first,
-            last: &last,
+            first: &first.bytes,
+            last: &last.bytes,
             size,
         };
         if let Some(signature) = ends.signature() {
             return Ok(Judgement::Foreign(signature));
         }
-        if ends.blank() {
+        let unread = first.unread.or(last.unread);
+        if unread.is_none() && ends.blank() {
             return Ok(Judgement::Blank);
         }
-        self.ours(size)
+        match (self.ours(size)?, unread) {
+            (ours @ Judgement::Ours(_), _) => Ok(ours),
+            (_, Some(unread)) => Err(unread),
+            (other, None) => Ok(other),
+        }
     }
 
-    /// The newest header at the places where one may be.
+    /// The newest header at the places where one may be, and can be read.
     fn ours(&self, size: u64) -> Result<Judgement, SpanError> {
         let mut other = Judgement::Unknown;
         let mut best: Option<SpanContent> = None;
         let capped = self.cap.map(|cap| second_offset(cap.min(size)));
         let places = [Some(first_offset()), Some(second_offset(size)), capped];
+        let mut unread = None;
         for offset in places.into_iter().flatten() {
-            match self.header_at(offset)? {
+            let Some(header) = ok_or_kept(self.header_at(offset), &mut unread) else {
+                continue;
+            };
+            match header {
                 Ok(content)
                     if best
                         .as_ref()
@@ -220,7 +246,11 @@ impl Place<'_> {
                 Ok(_) | Err(_) => {}
             }
         }
-        Ok(best.map_or(other, Judgement::Ours))
+        match (best, unread) {
+            (Some(best), _) => Ok(Judgement::Ours(best)),
+            (None, Some(unread)) => Err(unread),
+            (None, None) => Ok(other),
+        }
     }
 
     fn header_at(&self, offset: u64) -> Result<Result<SpanContent, FormatError>, SpanError> {
@@ -303,10 +333,12 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Writes the header to its two places, where it is not there already.
+    /// Writes the header to its two places, where it is not there already: a
+    /// sector that can't be read is healed by a write.
     fn write_header(&self, content: &SpanContent) -> Result<(), SpanError> {
         for offset in [second_offset(content.size), first_offset()] {
-            if self.header_at(offset)?.as_ref() == Ok(content) {
+            let is_there = |found: Result<_, _>| found.as_ref() == Ok(content);
+            if self.header_at(offset).is_ok_and(is_there) {
                 continue;
             }
             let bytes = content.encode().into_bytes();
@@ -319,6 +351,9 @@ impl Place<'_> {
 
     /// Gives stripes that lost both headers a new UUID: nothing of what they
     /// held can come back then. Gives the new UUIDs; those of `new` have none.
+    ///
+    /// # Errors
+    /// When one can't be read and the other is not there: it may come back.
     fn renew_lost_stripes(
         &self,
         content: &mut SpanContent,
@@ -329,9 +364,14 @@ impl Place<'_> {
         let slots = content.stripes.iter_mut();
         for slot in slots.filter(|slot| !new.contains(&slot.uuid)) {
             let end = slot.offset + layout::usable(slot.length, block);
-            let known = self.stripe_at(slot.offset, slot.uuid)?
-                || self.stripe_at(end.saturating_sub(u64::from(block)), slot.uuid)?;
+            let mut unread = None;
+            let places = [slot.offset, end.saturating_sub(u64::from(block))];
+            let known = places.into_iter().any(|offset| {
+                let known = self.stripe_at(offset, slot.uuid);
+                ok_or_kept(known, &mut unread) == Some(true)
+            });
             if !known {
+                unread.map_or(Ok(()), Err)?;
                 tracing::error!(path = %self.path.display(), offset = slot.offset,
                     "a stripe lost both of its headers: it begins anew");
                 slot.uuid = system_u128();
@@ -347,7 +387,7 @@ impl Place<'_> {
         Ok(Unverified::<StripeHeader>::new(&bytes).verify(uuid).is_ok())
     }
 
-    fn ends(&self, size: u64) -> Result<(AlignedBuf, AlignedBuf), SpanError> {
+    fn ends(&self, size: u64) -> Result<(End, End), SpanError> {
         if size < MIN_SPAN_BYTES {
             return Err(SpanError::TooSmall {
                 path: self.path.to_owned(),
@@ -357,10 +397,35 @@ impl Place<'_> {
         let start = self.last_start(size);
         let len = usize::try_from(size - start).unwrap_or(layout::END_BYTES);
         let sector = usize::try_from(self.device.geometry().sector).unwrap_or(1);
-        Ok((
-            self.read(0, layout::END_BYTES)?,
-            self.read(start, len - len % sector.max(1))?,
-        ))
+        let first = self.end(0, layout::END_BYTES)?;
+        Ok((first, self.end(start, len - len % sector.max(1))?))
+    }
+
+    /// What can be read of an end: one bad sector is no reason to refuse a span
+    /// whose header is there. Where most marks of others lie it is.
+    fn end(&self, offset: u64, len: usize) -> Result<End, SpanError> {
+        if let Ok(bytes) = self.read(offset, len) {
+            return Ok(End {
+                bytes,
+                unread: None,
+            });
+        }
+        let mut end = End {
+            bytes: AlignedBuf::zeroed(len),
+            unread: None,
+        };
+        for (piece, at) in end
+            .bytes
+            .chunks_mut(PIECE_BYTES)
+            .zip((offset..).step_by(PIECE_BYTES))
+        {
+            match self.read(at, piece.len()) {
+                Ok(read) => piece.copy_from_slice(&read),
+                Err(error) if at < first_offset() => return Err(error),
+                Err(error) => end.unread = Some(error),
+            }
+        }
+        Ok(end)
     }
 
     /// Where the last MiB begins, on a bound that can be read at.

@@ -18,6 +18,8 @@ pub struct MemDisk {
     read_bytes: AtomicU64,
     /// What reads fail with.
     read_fault: Mutex<Option<DeviceError>>,
+    /// What can't be read until it is written over.
+    bad: Mutex<Vec<Range<usize>>>,
     fail_writes: AtomicBool,
     hangs: AtomicBool,
     /// As `hangs`, for writes between the first MiB and the last.
@@ -49,6 +51,7 @@ impl MemDisk {
             reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             read_fault: Mutex::default(),
+            bad: Mutex::default(),
             fail_writes: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             hangs_inside: AtomicBool::new(false),
@@ -71,12 +74,6 @@ impl MemDisk {
     #[must_use]
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
-    }
-
-    /// Bytes that were asked for so far.
-    #[must_use]
-    pub fn read_bytes(&self) -> u64 {
-        self.read_bytes.load(Ordering::Relaxed)
     }
 
     /// From now on, reads and writes fail with EIO, or do not.
@@ -127,8 +124,13 @@ impl MemDisk {
         if let Some(error) = *self.read_fault.lock() {
             return Err(error);
         }
+        let range = range(offset, buf.len()).ok_or(Errno::EINVAL)?;
+        let is_bad = |bad: &Range<usize>| bad.start < range.end && range.start < bad.end;
+        if self.bad.lock().iter().any(is_bad) {
+            return Err(Errno::EIO.into());
+        }
         let bytes = self.bytes.lock();
-        let from = range(offset, buf.len()).and_then(|range| bytes.get(range));
+        let from = bytes.get(range);
         buf.copy_from_slice(from.ok_or(Errno::EINVAL)?);
         Ok(buf)
     }
@@ -138,7 +140,10 @@ impl MemDisk {
             return Err(Errno::EIO.into());
         }
         let mut bytes = self.bytes.lock();
-        let to = range(offset, data.len()).and_then(|range| bytes.get_mut(range));
+        let range = range(offset, data.len()).ok_or(Errno::ENOSPC)?;
+        let heals = |bad: &Range<usize>| range.start <= bad.start && bad.end <= range.end;
+        self.bad.lock().retain(|bad| !heals(bad));
+        let to = bytes.get_mut(range);
         to.ok_or(Errno::ENOSPC)?.copy_from_slice(data);
         Ok(())
     }
@@ -146,6 +151,17 @@ impl MemDisk {
 
 #[cfg(test)]
 impl MemDisk {
+    /// Bytes that were asked for so far.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Has reads of any of these bytes fail with EIO until all of them are
+    /// written over.
+    pub(crate) fn spoil(&self, bytes: Range<usize>) {
+        self.bad.lock().push(bytes);
+    }
+
     /// From now on no write between the first MiB and the last is answered
     /// before its device goes, or all are: a span's header is written, and none
     /// of its stripes.

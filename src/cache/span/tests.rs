@@ -108,6 +108,40 @@ fn either_header_is_enough_and_heals_the_other() {
 }
 
 #[test]
+fn what_can_t_be_read_is_neither_blank_nor_lost_and_stays_as_it_is() {
+    let last = SIZE - (1 << 20);
+    let kept = MemDisk::blank(SIZE);
+    let made = open_disk(&kept, Intent::Use).unwrap();
+    let slot = made.content.stripes[0];
+    let [stripe, length] = [slot.offset, slot.length].map(|n| usize::try_from(n).unwrap());
+    for (is_ours, bad) in [
+        (false, vec![8192]),
+        (false, vec![SIZE - 4096]),
+        (false, vec![500 << 10]),
+        (true, vec![0]),
+        (true, vec![4096]),
+        (true, vec![8192, last]),
+        (true, vec![stripe, stripe + length - 4096]),
+    ] {
+        let disk = MemDisk::blank(SIZE);
+        if is_ours {
+            let whole = snapshot(&kept);
+            disk.edit(|bytes| bytes.copy_from_slice(&whole));
+        }
+        for at in &bad {
+            disk.spoil(*at..*at + 4096);
+        }
+        let before = snapshot(&disk);
+        let error = open_disk(&disk, Intent::Use).err().unwrap();
+        assert!(
+            matches!(error, SpanError::Device { .. }),
+            "{bad:?}: {error}"
+        );
+        assert!(snapshot(&disk) == before, "{bad:?}: something was written");
+    }
+}
+
+#[test]
 fn clear_and_init_give_new_stripes() {
     let disk = MemDisk::blank(SIZE);
     let made = open_disk(&disk, Intent::Use).unwrap();

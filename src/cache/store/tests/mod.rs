@@ -15,6 +15,7 @@ mod pinning;
 mod placement;
 mod ranges;
 mod returning;
+mod sectors;
 mod simulation;
 mod tags;
 mod tiers;
