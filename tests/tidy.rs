@@ -143,9 +143,18 @@ fn sources() -> BTreeMap<String, String> {
     texts(&["src"], &["rs"])
 }
 
-/// The lines above the file's test module.
+/// The lines above the file's test module, which ends the file; one that is
+/// declared further up ends nothing.
 fn without_tests(text: &str) -> &str {
-    text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
+    const TESTS: &str = "\n#[cfg(test)]\nmod ";
+    let starts = text.match_indices(TESTS);
+    let is_last = |start: usize| {
+        let rest = text.get(start + TESTS.len()..).unwrap();
+        let (line, behind) = rest.split_once('\n').unwrap();
+        line.ends_with('{') || behind.trim().is_empty()
+    };
+    let end = starts.map(|(start, _)| start).find(|start| is_last(*start));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 fn report(faults: &[String]) {
@@ -395,7 +404,11 @@ fn every_honoured_record_is_set_by_a_test_of_its_effect() {
 fn every_metric_is_moved_somewhere() {
     let shipped = shipped();
     let rows = shipped.get("src/metrics/rows.rs").unwrap();
-    let users = word_counts(&shipped, |name| name != "src/metrics/rows.rs");
+    // Who reads a metric does not move it.
+    let reads = ["src/metrics/rows.rs", "src/metrics/derived.rs"];
+    let users = word_counts(&shipped, |name| {
+        !reads.iter().any(|at| name.starts_with(at))
+    });
     let is_row = |line: &&str| line.ends_with(", Counter;") || line.ends_with(", Gauge;");
     let mut faults = Vec::new();
     for row in rows.lines().filter(is_row) {

@@ -99,7 +99,8 @@ pub(super) async fn pass_as<R: ClientRead, W: ClientWrite>(
     let framed = Framed::of(ctx, routed, &mut response, (passing.outcome, status));
     if let OriginBody::Switched(origin) = response.body {
         drop(upload);
-        return tunnel::switched(routed, &framed, *origin, (body, reply)).await;
+        let ends = (body, reply);
+        return tunnel::switched((&ctx.cells, routed), &framed, *origin, ends).await;
     }
     let down = relay::relay(reply, &framed, &mut response.body, account);
     let ended = tokio::select! {

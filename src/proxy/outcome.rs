@@ -190,8 +190,6 @@ pub struct Ended {
     pub head_bytes: u64,
     /// Bytes of the response's body sent, framing included.
     pub body_bytes: u64,
-    /// Bytes of the response's body as the origin framed it; 0 from the cache.
-    pub origin_bytes: u64,
     /// Whom it was asked of.
     pub route: Route,
     /// The response's `Content-Type`.
@@ -213,7 +211,6 @@ impl Ended {
             status,
             head_bytes: 0,
             body_bytes: 0,
-            origin_bytes: 0,
             route: Route::None,
             content_type: None,
             finish: Finish::Whole,

@@ -10,8 +10,8 @@ use super::peer::Peer;
 use super::snapshot::Snapshot;
 use super::tls::{Passed, TunnelEnd};
 use super::transaction;
-use super::tunnel::idleness;
-use crate::metrics::{Held, Metric};
+use super::tunnel::{self, idleness};
+use crate::metrics::{Cells, Held, Metric};
 use crate::remap::Client;
 use http::Method;
 use std::cell::Cell;
@@ -55,7 +55,7 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     let _current = Held::new(&context.cells, Metric::TunnelsTlsCurrent);
     context.cells.add(Metric::TunnelsTls, 1);
     let ended = match connect(context, &passed.end, (peer, snapshot)).await {
-        Ok(origin) => carry(passed, origin, snapshot.conn.stall).await,
+        Ok(origin) => carry(&context.cells, passed, origin, snapshot.conn.stall).await,
         Err(error) => {
             tracing::debug!(%error, client = %peer.client, name = passed.name, "no tunnel");
             Ended {
@@ -95,18 +95,22 @@ async fn connect(
 }
 
 async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
+    cells: &Cells,
     passed: Passed<S>,
     origin: TcpStream,
     idle: Duration,
 ) -> Ended {
     let (mut client_read, mut client_write) = split(passed.io);
     let (mut origin_read, mut origin_write) = origin.into_split();
-    let (moved, sent) = (Cell::new(Instant::now()), Cell::new(0));
+    let moved = Cell::new(Instant::now());
+    let hello = u64::try_from(passed.hello.len()).unwrap_or(u64::MAX);
+    let (asked, sent) = (Cell::new(hello), Cell::new(0));
     let up = async {
         // What the client has said belongs to whoever ends its TLS.
         origin_write.write_all(&passed.hello).await.is_ok()
-            && pump(&mut client_read, &mut origin_write, |_| {
+            && pump(&mut client_read, &mut origin_write, |bytes| {
                 moved.set(Instant::now());
+                asked.set(asked.get() + bytes);
             })
             .await
     };
@@ -120,7 +124,7 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let mut ended = Ended::new(Outcome::Tunnel, 0);
     ended.body_bytes = sent.get();
-    ended.origin_bytes = sent.get();
+    tunnel::count(cells, asked.get(), sent.get());
     ended.route = Route::Direct(passed.end.host);
     if !whole {
         ended.finish = Finish::Cut;

@@ -141,11 +141,6 @@ impl Account {
         Self { ended }
     }
 
-    /// Bytes of body that came from the origin.
-    pub(super) fn origin_bytes(&mut self, data: &Bytes) {
-        self.ended.origin_bytes += u64::try_from(data.len()).unwrap_or(u64::MAX);
-    }
-
     /// A head goes out.
     pub(super) fn head(&mut self, status: StatusCode, fields: &HeaderMap) {
         self.ended.status = status.as_u16();
@@ -255,7 +250,6 @@ pub(super) async fn relay<W: ClientWrite>(
             // The body of a GET that was asked in a HEAD's place is nobody's.
             Ok(Some(_)) if reply.is_head() => break,
             Ok(Some(data)) => {
-                account.origin_bytes(&data);
                 if let Err(error) = reply.chunk(data).await {
                     return account.client_gone(reply, &error);
                 }

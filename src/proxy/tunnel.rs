@@ -10,6 +10,7 @@ use super::relay::{self, Framed};
 use super::routed::Routed;
 use super::settings::limit;
 use super::snapshot::Snapshot;
+use crate::metrics::{Cells, Metric};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use std::cell::Cell;
@@ -37,7 +38,8 @@ pub(super) async fn run<R: ClientRead, W: ClientWrite>(
                 stream: OriginStream::Plain(origin),
                 first: Bytes::new(),
             };
-            let carried = carry(origin, body, reply, snapshot.conn.stall).await;
+            let ends = (body, reply);
+            let carried = carry(&context.cells, origin, ends, snapshot.conn.stall).await;
             Ended {
                 status: StatusCode::OK.as_u16(),
                 route: Route::Direct(upstream.place.name().to_owned()),
@@ -55,7 +57,7 @@ pub(super) async fn run<R: ClientRead, W: ClientWrite>(
 /// Passes an origin's 101 on, and then whatever either side sends. What the
 /// client had sent behind its request is the other protocol's.
 pub(super) async fn switched<R: ClientRead, W: ClientWrite>(
-    routed: &Routed,
+    (cells, routed): (&Cells, &Routed),
     framed: &Framed,
     switched: Switched,
     (body, reply): (R, &mut W),
@@ -72,7 +74,7 @@ pub(super) async fn switched<R: ClientRead, W: ClientWrite>(
         stream: switched.stream,
         first: switched.first,
     };
-    let carried = carry(origin, body, reply, idle).await;
+    let carried = carry(cells, origin, (body, reply), idle).await;
     Ended {
         status: framed.status.as_u16(),
         route: relay::route(routed),
@@ -107,9 +109,9 @@ struct Origin {
 /// Sends the head begun and carries the tunnel's bytes; its status is the
 /// caller's to tell.
 async fn carry<R: ClientRead, W: ClientWrite>(
+    cells: &Cells,
     origin: Origin,
-    body: R,
-    reply: &mut W,
+    (body, reply): (R, &mut W),
     idle: Duration,
 ) -> Ended {
     let mut ended = Ended::new(Outcome::Tunnel, 0);
@@ -122,8 +124,8 @@ async fn carry<R: ClientRead, W: ClientWrite>(
     // part would look whole (RFC 9113 8.5).
     origin.stream.linger(Some(Duration::ZERO));
     let (mut from_origin, mut to_origin) = tokio::io::split(origin.stream);
-    let moved = Cell::new(Instant::now());
-    let up = upward(body.into_tunnel(), &mut to_origin, &moved);
+    let (moved, asked) = (Cell::new(Instant::now()), Cell::new(0));
+    let up = upward(body.into_tunnel(), &mut to_origin, (&moved, &asked));
     let down = downward((origin.first, &mut from_origin), reply, &moved);
     let whole = tokio::select! {
         both = async { tokio::try_join!(up, down) } => both.is_ok_and(|(sent, ())| sent),
@@ -136,8 +138,16 @@ async fn carry<R: ClientRead, W: ClientWrite>(
     }
     ended.head_bytes = reply.sent().head;
     ended.body_bytes = reply.sent().body;
-    ended.origin_bytes = ended.body_bytes;
+    count(cells, asked.get(), ended.body_bytes);
     ended
+}
+
+/// Counts what a tunnel carried, in bytes: what was asked, and what was
+/// answered, which is counted with its end at the client.
+pub(super) fn count(cells: &Cells, asked: u64, answered: u64) {
+    cells.add(Metric::ClientRequestBodyBytes, asked);
+    cells.add(Metric::OriginRequestBodyBytes, asked);
+    cells.add(Metric::OriginResponseBodyBytes, answered);
 }
 
 /// Ends when nothing moved for `idle`, either way.
@@ -155,17 +165,18 @@ pub(super) async fn idleness(moved: &Cell<Instant>, idle: Duration) {
 struct Gone;
 
 /// Client to origin, to the client's end; false if the origin takes no more,
-/// which may have something to say all the same.
+/// which may have something to say all the same. `asked` counts the bytes.
 async fn upward<R: ClientRead>(
     mut body: R,
     origin: &mut WriteHalf<OriginStream>,
-    moved: &Cell<Instant>,
+    (moved, asked): (&Cell<Instant>, &Cell<u64>),
 ) -> Result<bool, Gone> {
     while let Some(part) = body.next().await.map_err(|_| Gone)? {
         moved.set(Instant::now());
         if origin.write_all(&part).await.is_err() || origin.flush().await.is_err() {
             return Ok(false);
         }
+        asked.set(asked.get() + u64::try_from(part.len()).unwrap_or(u64::MAX));
     }
     // An origin that is gone needs not be told.
     drop(origin.shutdown().await);

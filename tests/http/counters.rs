@@ -22,6 +22,10 @@ fn each_kind_of_request_moves_its_counter() {
             "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx",
             Metric::ClientRequestBodyBytes,
         ),
+        (
+            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+            Metric::OriginRequestBodyBytes,
+        ),
     ];
     let origin = Origin::answering(|_| {
         b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello".to_vec()

@@ -116,6 +116,16 @@ fn every_byte_goes_through_and_one_side_may_end_before_the_other() {
     client.read_to_end(&mut back).unwrap();
     assert!(heard.join().unwrap() == said);
     assert!(back == said);
+    let ends = [
+        Metric::ClientRequestBodyBytes,
+        Metric::OriginRequestBodyBytes,
+        Metric::ClientResponseBodyBytes,
+        Metric::OriginResponseBodyBytes,
+    ];
+    let bytes = u64::try_from(said.len()).unwrap();
+    until("the counts", || {
+        ends.map(|metric| front.counter(metric)) == [bytes; 4]
+    });
 }
 
 #[test]

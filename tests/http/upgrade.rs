@@ -76,6 +76,29 @@ fn after_a_101_bytes_pass_both_ways_until_both_ends_are_done() {
 }
 
 #[test]
+fn what_a_tunnel_carries_counts_at_both_ends_alike() {
+    let origin = Origin::speaking(echo);
+    let proxy = Proxy::start(&origin.map("/"));
+    let mut client = switched(&proxy, ASK);
+    client.send("x".repeat(100_000)).finish();
+    assert_eq!(client.bytes(100_000).len(), 100_000);
+    assert!(client.is_closed());
+    let counted = |metrics: [Metric; 2]| metrics.map(|metric| proxy.counter(metric));
+    until("what was answered", || {
+        let ends = [
+            Metric::ClientResponseBodyBytes,
+            Metric::OriginResponseBodyBytes,
+        ];
+        counted(ends) == [100_002; 2]
+    });
+    let ends = [
+        Metric::ClientRequestBodyBytes,
+        Metric::OriginRequestBodyBytes,
+    ];
+    assert_eq!(counted(ends), [100_000; 2]);
+}
+
+#[test]
 fn what_a_client_sends_before_the_101_is_the_other_protocol_s() {
     let origin = Origin::speaking(echo);
     let proxy = Proxy::start(&origin.map("/"));

@@ -217,7 +217,7 @@ impl Exchange<'_> {
         let mut message = Request::builder()
             .method(request.method)
             .uri(request.upstream.path_and_query)
-            .body(request.body)
+            .body(request.body.counted(cells))
             .map_err(|error| OriginError::Target(error.to_string()))?;
         *message.headers_mut() = headers;
         if let Some(to) = request.interim {

@@ -3,6 +3,7 @@
 use super::OriginOptions;
 use crate::http::framing::BodyFraming;
 use crate::http::upgrade::Offer;
+use crate::metrics::{Cells, Metric};
 use crate::proxy::introduction::Introduction;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -134,6 +135,8 @@ struct Stream {
     left: Option<u64>,
     /// Parts taken so far; shared with whoever waits for the response.
     taken: Rc<Cell<u64>>,
+    /// Where content is counted once it is on its way to an origin.
+    cells: Option<Arc<Cells>>,
 }
 
 type Part = Result<Frame<Bytes>, BrokenBody>;
@@ -171,6 +174,7 @@ impl RequestBody {
             parts,
             left: length,
             taken: Rc::default(),
+            cells: None,
         };
         let parts = Some(sender);
         let body = Self {
@@ -191,6 +195,7 @@ impl RequestBody {
                 parts,
                 left: Some(left),
                 taken: Rc::default(),
+                cells: None,
             }),
         }
     }
@@ -209,6 +214,14 @@ impl RequestBody {
         stream
             .left
             .map_or(BodyFraming::Chunked, BodyFraming::Length)
+    }
+
+    /// The same body, whose content is counted as it is taken.
+    pub(super) fn counted(mut self, cells: &Arc<Cells>) -> Self {
+        if let Some(stream) = &mut self.stream {
+            stream.cells = Some(Arc::clone(cells));
+        }
+        self
     }
 
     /// The count of parts that the origin has taken.
@@ -266,8 +279,12 @@ impl Stream {
     fn account(&mut self, part: Part) -> Part {
         self.taken.set(self.taken.get() + 1);
         let frame = part?;
-        if let (Some(left), Some(data)) = (self.left, frame.data_ref()) {
-            let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        let data = frame.data_ref().map_or(0, Bytes::len);
+        let bytes = u64::try_from(data).unwrap_or(u64::MAX);
+        if let Some(cells) = &self.cells {
+            cells.add(Metric::OriginRequestBodyBytes, bytes);
+        }
+        if let Some(left) = self.left {
             let rest = left.checked_sub(bytes);
             let rest =
                 rest.ok_or_else(|| BrokenBody::Broken("longer than announced".to_owned()))?;

@@ -72,7 +72,7 @@ impl Exchange<'_> {
         let message = Request::builder().method(request.method).uri(uri?).body(());
         let mut message = message.map_err(refused)?;
         *message.headers_mut() = headers;
-        Ok((message, request.body))
+        Ok((message, request.body.counted(cells)))
     }
 
     /// Judges the head as that of HTTP/1 is judged; what RFC 9113 forbids in it
