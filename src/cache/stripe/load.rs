@@ -7,18 +7,21 @@
 //! block tells that the run begins with comes before all else anyway.
 
 use super::plan::Freed;
-use super::replay::Replay;
+use super::replay::{Replay, freed};
 use super::{State, Stripe};
 use crate::base::clock::MonoTime;
 use crate::base::planted::{Planted, is_planted};
-use crate::cache::directory::{Home, Removed};
+use crate::cache::directory::{Directory, Home, Removed};
 use crate::cache::format::directory_page::{DISK_PAGE_BYTES, PageMark, verify_page};
 use crate::cache::format::ring::RedoRow;
 use crate::cache::format::{to_u64, to_usize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Pages of one read.
 const READ_PAGES: u32 = 15;
+/// Keys that may wait to be freed until their pages are read; what more come by
+/// puts all of the past in doubt.
+const FREES_MAX: usize = 1 << 18;
 
 /// Pages to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,10 @@ pub(super) struct Load {
     settling: Vec<Settling>,
     /// Where the log of earlier runs ends.
     past: u64,
+    /// Keys to be freed as their pages are filled, by page.
+    frees: BTreeMap<u32, BTreeSet<u128>>,
+    /// How many there are.
+    free_count: usize,
 }
 
 impl Load {
@@ -114,7 +121,28 @@ impl Load {
             left: pages,
             settling: Vec::new(),
             past,
+            frees: BTreeMap::new(),
+            free_count: 0,
         }
+    }
+
+    /// Has a key freed when its page is filled; false when too many are already.
+    fn free_later(&mut self, page: u32, key_hash: u128) -> bool {
+        if self.free_count >= FREES_MAX {
+            return false;
+        }
+        let is_new = self.frees.entry(page).or_default().insert(key_hash);
+        self.free_count += usize::from(is_new);
+        true
+    }
+
+    /// Frees the keys of a page that were to be; gives the rows that say so.
+    fn free_due(&mut self, page: u32, directory: &Directory) -> Vec<RedoRow> {
+        let keys = self.frees.remove(&page).unwrap_or_default();
+        self.free_count -= keys.len();
+        let homes = keys.iter().map(|key| Home::of(*key, directory.pages()));
+        let removed = homes.flat_map(|home| directory.free_all(home, &[]));
+        removed.map(|removed| freed(&removed)).collect()
     }
 
     fn state(&self, page: u32) -> Option<PageState> {
@@ -196,6 +224,30 @@ impl Stripe {
         self.ask_for(Home::of(key_hash, self.geometry.pages()).page);
     }
 
+    /// Frees what a key has, and whatever has its tag, before its page is used:
+    /// now, if that has been read and is not open yet, or as soon as it has been.
+    pub fn free_when_read(&mut self, now: MonoTime, key_hash: u128) {
+        let home = Home::of(key_hash, self.geometry.pages());
+        match self.load.as_mut() {
+            Some(load) if !load.is_filled(home.page) => {
+                if !load.free_later(home.page, key_hash) {
+                    self.doubt_unread();
+                }
+            }
+            Some(_) | None => {
+                let removed = self.directory.free_all(home, &[]);
+                self.log_frees(now, key_hash, &removed);
+            }
+        }
+    }
+
+    /// Puts in doubt what earlier runs have left.
+    pub fn doubt_unread(&mut self) {
+        let past = self.load.as_ref().map_or(0, |load| load.past);
+        let doubt = self.directory.suspect_below().max(past);
+        self.directory.set_suspect_below(doubt);
+    }
+
     /// The pages to read next, of which each is to be given to `take_page`;
     /// `None` when there is nothing to begin, and of a stripe that is closed.
     pub fn next_pages(&mut self) -> Option<PageRead> {
@@ -247,6 +299,7 @@ impl Stripe {
         if is_last || !is_planted(Planted::PageBeforeRows) {
             self.apply_rows(now, &mut settling);
         }
+        self.free_due(now, page);
         if let Some(load) = self.load.as_mut() {
             load.settling.push(settling);
         }
@@ -272,16 +325,13 @@ impl Stripe {
     /// what it does not know of. Gives the ring block to wait for, which says
     /// so; not the one that the run begins with, before which nothing is written.
     fn doubt_the_past(&mut self) -> u64 {
-        let past = self.load.as_ref().map_or(0, |load| load.past);
-        let doubt = self.directory.suspect_below().max(past);
-        self.directory.set_suspect_below(doubt);
+        self.doubt_unread();
         let is_first = self.redo.is_gathering();
         let told = self.redo.tell(Vec::new());
         if is_first { 0 } else { told }
     }
 
-    /// Applies a page's rows, and tells of what found no room again: in the ring
-    /// block that waits to go out first, or else in the next batch.
+    /// Applies a page's rows, and tells of what found no room again.
     fn apply_rows(&mut self, now: MonoTime, settling: &mut Settling) {
         let Some(load) = self.load.as_mut() else {
             return;
@@ -297,14 +347,34 @@ impl Stripe {
         if dropped.is_empty() || is_planted(Planted::DroppedUntold) {
             return;
         }
-        if self.redo.is_gathering() {
-            self.redo.tell(dropped);
-        } else {
-            let removed: Vec<Removed> = dropped.iter().map(removed).collect();
-            let Freed { sequence, .. } = self.log_frees(now, 0, &removed);
+        if let Some(sequence) = self.tell_gone(now, dropped) {
             settling.batch_sequence = sequence;
             self.flush();
         }
+    }
+
+    /// Frees what is to be freed of a page, and tells of it as of any free: the
+    /// page does not wait for that.
+    fn free_due(&mut self, now: MonoTime, page: u32) {
+        let Some(load) = self.load.as_mut() else {
+            return;
+        };
+        let gone = load.free_due(page, &self.directory);
+        if !gone.is_empty() {
+            self.tell_gone(now, gone);
+        }
+    }
+
+    /// Tells of what is gone in the ring block that waits to go out first, or
+    /// else in the next batch, whose sequence it gives.
+    fn tell_gone(&mut self, now: MonoTime, gone: Vec<RedoRow>) -> Option<u64> {
+        if self.redo.is_gathering() {
+            self.redo.tell(gone);
+            return None;
+        }
+        let removed: Vec<Removed> = gone.iter().map(removed).collect();
+        let Freed { sequence, .. } = self.log_frees(now, 0, &removed);
+        Some(sequence)
     }
 
     /// Opens the pages that are filled, and all that they had to tell is told.

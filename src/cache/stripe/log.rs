@@ -168,7 +168,8 @@ impl Stripe {
     /// and hold other keys of the same tag.
     ///
     /// # Errors
-    /// `Unread` when its page is yet to be read: what there is, is not known.
+    /// `Unread` when its page is yet to be read: what there is, is not known;
+    /// [`Self::free_when_read`] may follow.
     pub fn free(
         &mut self,
         now: MonoTime,

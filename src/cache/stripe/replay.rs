@@ -117,7 +117,7 @@ fn last_words(mut rows: Vec<Placed>) -> Vec<Placed> {
     rows
 }
 
-fn freed(gone: &Removed) -> RedoRow {
+pub(super) fn freed(gone: &Removed) -> RedoRow {
     RedoRow {
         kind: RowKind::Free,
         page: gone.page,

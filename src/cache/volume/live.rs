@@ -21,6 +21,7 @@ use crate::cache::tier::{SpanTier, Tier, WriteCause};
 use crate::metrics::Metric;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -65,6 +66,8 @@ pub(in crate::cache) struct LiveStripe {
     pub(super) opened: AtomicBool,
     /// It may have missed a removal before that.
     pub(super) missed: AtomicBool,
+    /// Keys to be freed when it has been read.
+    pub(super) early_frees: Mutex<BTreeSet<u128>>,
 }
 
 /// The stripe itself, once it is known.
@@ -155,6 +158,7 @@ impl LiveStripe {
             walking: tokio::sync::Mutex::default(),
             opened: AtomicBool::new(false),
             missed: AtomicBool::new(false),
+            early_frees: Mutex::default(),
         })
     }
 
@@ -326,10 +330,11 @@ impl LiveStripe {
         appended.map_err(not_stored)
     }
 
-    /// Frees the key's entries; the batch that says so, if there were any.
+    /// Frees the key's entries, those that it does not know of yet as soon as it
+    /// does; the batch that says so, if there were any that it knows of.
     pub(in crate::cache) fn free(self: &Arc<Self>, key: u128) -> Option<Written> {
-        let core = self.core.get()?;
-        if core.directory.lookup(key).is_empty() {
+        let core = self.core_to_free(key)?;
+        if core.directory.knows(key) && core.directory.lookup(key).is_empty() {
             return None;
         }
         let now = self.now();

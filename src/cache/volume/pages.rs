@@ -3,7 +3,7 @@
 
 use super::live::{Core, LiveStripe};
 use crate::base::aligned::AlignedBuf;
-use crate::cache::stripe::PageRead;
+use crate::cache::stripe::{PageRead, Stripe};
 use crate::device::{DeviceError, Pace, Request, Wanted, read_each};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,8 @@ use std::time::Duration;
 /// Reads of pages under way at a time: one while another's bytes are taken, so
 /// that the device rests for neither, and requests hardly wait for them.
 const READS: usize = 2;
+/// Keys that may wait to be freed until the stripe has been read.
+const EARLY_FREES: usize = 1 << 18;
 
 impl LiveStripe {
     /// Whether it is in use: all rows have been read, and pages are read as
@@ -35,6 +37,45 @@ impl LiveStripe {
     pub(in crate::cache) fn knows(&self, key: u128) -> bool {
         let core = self.core.get();
         core.is_some_and(|core| core.directory.knows(key))
+    }
+
+    /// What is to be asked to free a key: nothing while it is being read, then the
+    /// key waits for that.
+    pub(super) fn core_to_free(&self, key: u128) -> Option<&Core> {
+        if let Some(core) = self.core.get() {
+            return Some(core);
+        }
+        let mut early = self.early_frees.lock();
+        // It may have been read meanwhile, and who read it looks here next.
+        let core = self.core.get();
+        if core.is_none() && early.len() < EARLY_FREES {
+            early.insert(key);
+        }
+        core
+    }
+
+    /// Has the stripe, now that it has been read, free the keys that waited for
+    /// that; `put_in_use` is to follow before anybody else has a key wait.
+    pub(super) fn free_early(&self, mut stripe: Stripe, put_in_use: impl FnOnce(Stripe)) {
+        let mut early = self.early_frees.lock();
+        let keys = std::mem::take(&mut *early);
+        if keys.len() >= EARLY_FREES {
+            self.log_doubt();
+            stripe.doubt_unread();
+        }
+        for key in keys {
+            stripe.free_when_read(self.now(), key);
+        }
+        put_in_use(stripe);
+    }
+
+    fn log_doubt(&self) {
+        tracing::warn!(
+            path = %self.path().display(),
+            keys = EARLY_FREES,
+            "more was changed than is remembered while the directory is read: \
+             what the span held before is validated with its origin when it is used"
+        );
     }
 
     /// Asks for the page of a key before the others.

@@ -159,16 +159,18 @@ impl LiveStripe {
     }
 
     fn install(self: &Arc<Self>, stripe: Stripe, unflushed: Range<u64>) {
-        let core = Core {
-            unflushed,
-            directory: stripe.directory(),
-            log_bytes: stripe.geometry().log_bytes(),
-            stripe: Mutex::new(stripe),
-            strangers: Strangers::default(),
-        };
-        self.turns.store(core.turns(), Ordering::Relaxed);
-        // A stripe is begun once, by whoever opened its span.
-        drop(self.core.set(core));
+        self.free_early(stripe, |stripe| {
+            let core = Core {
+                unflushed,
+                directory: stripe.directory(),
+                log_bytes: stripe.geometry().log_bytes(),
+                stripe: Mutex::new(stripe),
+                strangers: Strangers::default(),
+            };
+            self.turns.store(core.turns(), Ordering::Relaxed);
+            // A stripe is begun once, by whoever opened its span.
+            drop(self.core.set(core));
+        });
         self.take_configured();
         self.date_if_undated();
         self.drive();

@@ -54,11 +54,16 @@ impl Core {
         stripe.append(now, &new)
     }
 
-    /// As [`Stripe::free`], and spares what is known to be other keys'.
+    /// As [`Stripe::free`], and spares what is known to be other keys'. What is
+    /// not known yet goes before it can be found.
     pub(super) fn free(&self, now: MonoTime, key: u128) -> Result<Freed, Refused> {
         let mut stripe = self.stripe.lock();
         let keep = self.others(&stripe, key);
-        stripe.free(now, key, &keep)
+        let freed = stripe.free(now, key, &keep);
+        if freed == Err(Refused::Unread) {
+            stripe.free_when_read(now, key);
+        }
+        freed
     }
 
     /// The entries with the key's tag that are known to be other keys': they

@@ -58,8 +58,6 @@ async fn a_read_waits_for_its_page_or_is_a_miss_as_the_record_says() {
     for millis in [0, 1] {
         set_load_wait(cache, millis);
         assert_eq!(cache.read(&key(7)).await.unwrap_err(), Miss::NotReady);
-        let stored = store(cache, &key(7), b"another");
-        assert_eq!(stored, Err(NotStored::NotReady));
     }
     let count = |metric| running.registry.get(metric);
     let waits = [Metric::CacheReadWaited, Metric::CacheReadNotLoaded];
@@ -170,4 +168,59 @@ async fn a_body_in_fragments_is_found_while_pages_are_read() {
     let (key, letting_go) = (key(9), async { machine.disks[0].1.let_go() });
     let (hit, ()) = tokio::join!(running.cache.read(&key), letting_go);
     assert!(all(&mut hit.unwrap()).await == long);
+}
+
+/// Stores newer versions of three objects, which are refused, and a fourth whose
+/// marker is.
+fn refused(cache: &Arc<Cache>) {
+    for n in 1..4 {
+        let stored = store(cache, &key(n), b"newer");
+        assert_eq!(stored, Err(NotStored::NotReady));
+    }
+    let marker = NewObject {
+        kind: ObjectKind::Marker,
+        ..object(&key(4), cache.epoch())
+    };
+    assert_eq!(cache.writer(marker).unwrap_err(), NotStored::NotReady);
+}
+
+async fn assert_replaced_are_gone(cache: &Arc<Cache>) {
+    for n in 1..4 {
+        assert_eq!(cache.read(&key(n)).await.unwrap_err(), Miss::Absent, "{n}");
+    }
+    for n in [0, 4, 5] {
+        let mut hit = cache.read(&key(n)).await.unwrap();
+        assert_eq!(all(&mut hit).await, text(n, 6000), "{n}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_store_was_to_replace_that_was_refused_for_its_page_is_never_served() {
+    let (machine, running) = held().await;
+    refused(&running.cache);
+    machine.disks[0].1.let_go();
+    running.cache.loaded().await;
+    assert_replaced_are_gone(&running.cache).await;
+    store(&running.cache, &key(1), b"newest").unwrap();
+    running.cache.sync().await;
+    running.kill();
+    let again = machine.start().await;
+    assert_eq!(body(&again.cache.read(&key(1)).await.unwrap()), b"newest");
+    assert_eq!(again.cache.read(&key(2)).await.unwrap_err(), Miss::Absent);
+    assert!(again.cache.read(&key(5)).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_a_store_was_to_replace_that_was_refused_for_its_stripe_is_never_served() {
+    let (machine, running) = held().await;
+    running.kill();
+    machine.disks[0].1.let_go();
+    // A piece of its redo ring, without which nothing of it is used.
+    machine.disks[0].1.hold((1 << 20) - 4096);
+    let running = machine.start_now();
+    assert_eq!(running.cache.readiness(), Readiness::Loading);
+    refused(&running.cache);
+    machine.disks[0].1.let_go();
+    running.cache.loaded().await;
+    assert_replaced_are_gone(&running.cache).await;
 }
