@@ -486,6 +486,14 @@ metrics! {
     SslCipherAes256Gcm = "proxy.process.ssl.cipher.user_agent.TLS_AES_256_GCM_SHA384", Counter;
     /// Handshakes with clients that agreed on this cipher (TLS 1.3).
     SslCipherChacha20 = "proxy.process.ssl.cipher.user_agent.TLS_CHACHA20_POLY1305_SHA256", Counter;
+    /// Handshakes with clients that exchanged keys by this group.
+    SslGroupP256 = "proxy.process.ssl.group.user_agent.P-256", Counter;
+    /// Handshakes with clients that exchanged keys by this group.
+    SslGroupP384 = "proxy.process.ssl.group.user_agent.P-384", Counter;
+    /// Handshakes with clients that exchanged keys by this group.
+    SslGroupX25519 = "proxy.process.ssl.group.user_agent.X25519", Counter;
+    /// Handshakes with clients that exchanged keys by this group.
+    SslGroupX25519MlKem768 = "proxy.process.ssl.group.user_agent.X25519MLKEM768", Counter;
     /// Handshakes with origins that failed since their certificate did not hold.
     SslOriginCertVerifyFailed = "proxy.process.ssl.origin_server_cert_verify_failed", Counter;
     /// Handshakes with origins that failed since their certificate is out of date.
@@ -660,6 +668,10 @@ metrics! {
     OutcomeUncacheableVary = "strata.outcome.uncacheable_vary", Counter;
     /// Connections over TLS with origins that are not proven, and used all the same (`ssl.client.verify.server.policy` PERMISSIVE).
     SslOriginUnproven = "strata.ssl.origin_unproven", Counter;
+    /// Handshakes with clients that failed since no certificate is for the name they asked for.
+    SslClientUnknownName = "strata.ssl.user_agent_unknown_name", Counter;
+    /// Handshakes with clients that named no server, and were done.
+    SslClientUnnamed = "strata.ssl.user_agent_unnamed", Counter;
     /// Bytes of the objects (head and body) that cache reads found in the capacity tier.
     TierCapacityBytes = "strata.tier.capacity.bytes", Counter;
     /// Objects that only the fast tier held, copied to the capacity tier before the fast

@@ -142,6 +142,9 @@ fn a_request_over_tls_is_https_to_the_rules_and_its_end_is_told() {
     assert_eq!(recorded[0].fields("x-forwarded-proto"), [""; 0]);
     assert_eq!(proxy.counter(Metric::SslTotalTls12), 1);
     assert_eq!(proxy.counter(Metric::SslTotalTls13), 1);
+    let groups = [Metric::SslGroupX25519, Metric::SslGroupX25519MlKem768];
+    let by_group = groups.map(|group| proxy.counter(group));
+    assert_eq!(by_group.iter().sum::<u64>(), 2);
     assert_eq!(proxy.counter(Metric::SslAttemptsIn), 2);
     assert_eq!(proxy.counter(Metric::SslSuccessIn), 2);
 }
@@ -232,6 +235,9 @@ fn the_certificate_is_of_the_name_then_a_wildcard_then_the_address_then_any() {
         &format!("{multicert}dest_ip=127.0.0.1 ssl_cert_name=here.pem\n"),
     );
     assert_eq!(given(&client, proxy.address, "127.0.0.1").unwrap(), here);
+    until("a client without a name that is counted", || {
+        proxy.counter(Metric::SslClientUnnamed) == 1
+    });
     assert_eq!(
         given(&client, proxy.address, "img.a.example").unwrap(),
         wildcard
@@ -246,7 +252,7 @@ fn a_client_without_a_certificate_for_it_is_refused() {
     given(&site.client(), proxy.address, "a.example").unwrap();
     given(&site.client(), proxy.address, "b.example").unwrap_err();
     until("a refusal that is counted", || {
-        proxy.counter(Metric::SslClientOtherErrors) == 1
+        proxy.counter(Metric::SslClientUnknownName) == 1
     });
 }
 

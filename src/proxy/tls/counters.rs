@@ -3,8 +3,8 @@
 use super::handshake::HandshakeError;
 use crate::metrics::{Cells, Metric};
 use rustls::{
-    AlertDescription, CertificateError, CipherSuite, Error, HandshakeKind, PeerIncompatible,
-    ProtocolVersion, ServerConnection,
+    AlertDescription, CertificateError, CipherSuite, Error, HandshakeKind, NamedGroup,
+    PeerIncompatible, ProtocolVersion, ServerConnection,
 };
 
 const CIPHERS: [(CipherSuite, Metric); 9] = [
@@ -46,7 +46,15 @@ const CIPHERS: [(CipherSuite, Metric); 9] = [
     ),
 ];
 
-/// Counts a handshake that is done: its version, cipher and resumption.
+const GROUPS: [(NamedGroup, Metric); 4] = [
+    (NamedGroup::X25519MLKEM768, Metric::SslGroupX25519MlKem768),
+    (NamedGroup::X25519, Metric::SslGroupX25519),
+    (NamedGroup::secp256r1, Metric::SslGroupP256),
+    (NamedGroup::secp384r1, Metric::SslGroupP384),
+];
+
+/// Counts a handshake that is done: its version, cipher, group and resumption,
+/// and whether a server was named.
 pub(super) fn count_success(cells: &Cells, connection: &ServerConnection) {
     cells.add(Metric::SslSuccessIn, 1);
     let session = match connection.handshake_kind() {
@@ -61,11 +69,21 @@ pub(super) fn count_success(cells: &Cells, connection: &ServerConnection) {
         _ => Metric::SslTotalTls12,
     };
     cells.add(version, 1);
-    let suite = connection
-        .negotiated_cipher_suite()
-        .map(|suite| suite.suite());
-    let cipher = CIPHERS.iter().find(|(known, _)| Some(*known) == suite);
-    if let Some((_, metric)) = cipher {
+    if connection.server_name().is_none() {
+        cells.add(Metric::SslClientUnnamed, 1);
+    }
+    let suite = connection.negotiated_cipher_suite();
+    count_one(cells, &CIPHERS, suite.map(|suite| suite.suite()));
+    let group = connection.negotiated_key_exchange_group();
+    count_one(cells, &GROUPS, group.map(|group| group.name()));
+}
+
+/// Counts what was agreed on, if it is of the table.
+fn count_one<T: PartialEq>(cells: &Cells, table: &[(T, Metric)], agreed: Option<T>) {
+    let found = table
+        .iter()
+        .find(|(known, _)| Some(known) == agreed.as_ref());
+    if let Some((_, metric)) = found {
         cells.add(*metric, 1);
     }
 }
@@ -75,6 +93,7 @@ pub(super) fn of_error(error: &HandshakeError) -> Metric {
     match error {
         HandshakeError::Slow(_) => Metric::SslHandshakeTimeouts,
         HandshakeError::Denied(_) => Metric::SslClientDenied,
+        HandshakeError::UnknownName(_) => Metric::SslClientUnknownName,
         HandshakeError::Io(_) => Metric::SslErrorSyscall,
         HandshakeError::Tls(error) => of_tls(error),
     }

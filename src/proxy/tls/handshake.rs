@@ -24,6 +24,9 @@ pub enum HandshakeError {
     /// The client may not ask for that name (`ip_allow` in sni.toml).
     #[error("{0} may not ask for that name")]
     Denied(IpAddr),
+    /// There is no certificate for what the client asks for.
+    #[error("there is no certificate for the name {0:?}")]
+    UnknownName(String),
     /// The two sides did not agree, or one broke the protocol.
     #[error("{0}")]
     Tls(rustls::Error),
@@ -121,7 +124,10 @@ where
     hello.io.forget();
     let settings = tls.settings().of(rule).map_err(HandshakeError::Tls)?;
     let named = Some(name.as_str()).filter(|name| !name.is_empty());
-    let config = tls.config(&settings, (named, peer.local), dialect);
+    let Some(config) = tls.config(&settings, (named, peer.local), dialect) else {
+        refuse(tls, hello).await;
+        return Err(HandshakeError::UnknownName(name));
+    };
     let stream = hello.into_stream(config).await?;
     let session = Session::of(stream.get_ref().1, tls.settings().proofs(rule));
     Ok(Met::Shaken(Box::new(stream), session))

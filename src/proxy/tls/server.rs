@@ -163,16 +163,15 @@ impl TlsServer {
     }
 
     /// Those settings with the certificates of now, for a client that connected
-    /// to `local` and asks for `name`.
+    /// to `local` and asks for `name`; none if there is no certificate for it.
     pub(super) fn config(
         &self,
         settings: &ServerConfig,
         (name, local): (Option<&str>, SocketAddr),
         dialect: Dialect,
-    ) -> Arc<ServerConfig> {
+    ) -> Option<Arc<ServerConfig>> {
         let certificates = self.certificates.load_full();
-        let first = certificates.candidates(name, local).next();
-        let tickets = first.map(|first| first.tickets).unwrap_or_default();
+        let tickets = certificates.candidates(name, local).next()?.tickets;
         let mut config = settings.clone();
         if dialect.http2 == Some(false) {
             config.alpn_protocols.retain(|name| name != HTTP2);
@@ -182,6 +181,6 @@ impl TlsServer {
             certificates,
             local,
         });
-        Arc::new(config)
+        Some(Arc::new(config))
     }
 }

@@ -81,7 +81,8 @@ fn a_handshake_under_way_keeps_the_certificates_it_began_with() {
     let first = held(&tls);
     let settings = tls.settings().of(None).unwrap();
     let local = "127.0.0.1:443".parse().unwrap();
-    let config = tls.config(&settings, (None, local), Dialect::default());
+    let named = (Some("h0.example"), local);
+    let config = tls.config(&settings, named, Dialect::default()).unwrap();
     issue(dir.path(), 0);
     assert_eq!(tls.refresh(), []);
     assert_eq!(alive(&first), 1);
