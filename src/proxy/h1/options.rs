@@ -5,7 +5,7 @@ use crate::http::head::HeadLimits;
 use std::time::Duration;
 
 /// The bounds of one client connection, taken from the records when it opens.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnOptions {
     /// The scheme that a target without one means.
     pub scheme: Scheme,

@@ -22,6 +22,7 @@ use h2::server::{Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{Method, Request};
 use std::future::poll_fn;
+use std::mem::replace;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -99,13 +100,15 @@ where
         watch,
         window: options.first_window(),
         wide: options.wide_window(),
+        options,
+        generation: 0,
         room: None,
         tasks: JoinSet::new(),
         opened: 0,
         drains: false,
         active: None,
     };
-    let end = streams.accept(&mut connection, &options).await;
+    let end = streams.accept(&mut connection).await;
     farewell(&context, &mut connection, end).await;
     // What still runs is told by its stream that the client is gone.
     drop(connection);
@@ -172,6 +175,9 @@ struct Streams {
     context: Rc<WorkerContext>,
     peer: Peer,
     rules: Rc<Rules>,
+    options: H2Options,
+    /// The configuration that was last seen to have the connection as it is.
+    generation: u64,
     watch: Rc<Watch>,
     /// Bytes of the connection's window before an upload, and from then on.
     window: u32,
@@ -189,17 +195,17 @@ struct Streams {
 
 impl Streams {
     /// Takes stream after stream, to the connection's end. When the server
-    /// drains, the client is asked to open no more, and those that are there
-    /// are served.
-    async fn accept<T>(&mut self, connection: &mut Connection<T, Bytes>, options: &H2Options) -> End
+    /// drains, or what the connection was accepted under has changed, the client
+    /// is asked to open no more, and those that are there are served.
+    async fn accept<T>(&mut self, connection: &mut Connection<T, Bytes>) -> End
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let mut life = self.context.shared.life.clone();
         let mut draining = pin!(life.reaches(Stage::Draining));
         let watch = Rc::clone(&self.watch);
-        let mut idle = pin!(watch.idle(options.idle));
-        let mut unended = pin!(watch.unended(options.head));
+        let mut idle = pin!(watch.idle(self.options.idle));
+        let mut unended = pin!(watch.unended(self.options.head));
         let mut deaf = pin!(watch.idle(GRACE));
         while watch.abuse().is_none() {
             tokio::select! {
@@ -208,6 +214,9 @@ impl Streams {
                     Some(Ok(accepted)) => {
                         self.widen(&accepted.0, connection);
                         self.open(accepted);
+                        if !self.drains && self.is_outdated() {
+                            self.drain(connection);
+                        }
                         if self.opened.is_multiple_of(BURST) {
                             self.pause(connection).await;
                         }
@@ -256,6 +265,22 @@ impl Streams {
                 connection.set_target_window_size(self.wide);
             }
         }
+    }
+
+    /// Whether a reload would have such a connection otherwise: by other bounds,
+    /// or none like it for its name. To be asked at each stream: who asks for
+    /// nothing has nothing to be told, and clients that a reload concerns do not
+    /// come back all at once.
+    fn is_outdated(&mut self) -> bool {
+        let now = self.context.shared.snapshot.load();
+        if replace(&mut self.generation, now.generation) == now.generation {
+            return false;
+        }
+        let conn = ConnOptions {
+            scheme: self.rules.conn.scheme,
+            ..now.conn
+        };
+        conn != self.rules.conn || now.h2 != self.options || !now.sni.would_have(&self.peer)
     }
 
     fn drain<T>(&mut self, connection: &mut Connection<T, Bytes>)

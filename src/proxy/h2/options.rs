@@ -14,7 +14,7 @@ const CONNECTION_WINDOW_MAX: u32 = 1 << 20;
 
 /// The bounds of one HTTP/2 connection, taken from the records (`http2.*`) when
 /// it opens.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct H2Options {
     /// Whether a cleartext connection that begins with the preface is one of
     /// HTTP/2 (`http2.prior_knowledge_in`).

@@ -45,7 +45,7 @@ macro_rules! abuses {
         }
 
         /// How many a minute a connection may send; none is no limit.
-        #[derive(Clone, Copy, Debug, Default)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub struct FrameLimits {
             $( $(#[doc = $help])+ pub $limit: Option<u64>, )+
             /// What five WINDOW_UPDATEs in a row must add on average, in bytes.

@@ -98,6 +98,18 @@ impl SniRules {
         self.rules.get(found)
     }
 
+    /// Whether a connection of HTTP/2 that is there could be made as it is now.
+    pub(in crate::proxy) fn would_have(&self, peer: &Peer) -> bool {
+        let Some(session) = &peer.session else {
+            return true;
+        };
+        let rule = self.of(session.name.as_deref().unwrap_or_default());
+        let is_for_it = |rule: &SniRule| {
+            rule.tunnel.is_none() && rule.http2 != Some(false) && rule.is_open_to(peer)
+        };
+        rule.is_none_or(is_for_it) && is_proven(rule, session)
+    }
+
     /// Whether a request for `host` may come on a connection that was made for
     /// another name: its client must be one that could have asked for the host
     /// itself, by what it has shown. `otherwise` is the policy of hosts that
@@ -111,14 +123,8 @@ impl SniRules {
         // In DNS a last dot changes nothing, so it must not here.
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let rule = self.of(&host);
-        let (required, is_open) = match rule {
-            None => (session.proofs.unnamed, true),
-            Some(rule) => (
-                rule.proof.as_ref().map_or(session.proofs.unnamed, |p| p.id),
-                rule.is_open_to(peer) && rule.speaks(session),
-            ),
-        };
-        if is_open && session.proofs.asked.covers(required) {
+        let is_open = rule.is_none_or(|rule| rule.is_open_to(peer));
+        if is_open && is_proven(rule, session) {
             return true;
         }
         match rule.and_then(|rule| rule.host_policy).unwrap_or(otherwise) {
@@ -173,6 +179,15 @@ impl SniRule {
             is_chosen: route.has_gaps(),
         })
     }
+}
+
+/// Whether the session shows what an entry asks for, or the records where there
+/// is none.
+fn is_proven(rule: Option<&SniRule>, session: &Session) -> bool {
+    let own = rule.and_then(|rule| rule.proof.as_ref());
+    let required = own.map_or(session.proofs.unnamed, |proof| proof.id);
+    let speaks = rule.is_none_or(|rule| rule.speaks(session));
+    speaks && session.proofs.asked.covers(required)
 }
 
 fn version(version: TlsVersion) -> &'static SupportedProtocolVersion {

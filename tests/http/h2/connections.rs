@@ -2,8 +2,8 @@
 
 use super::client::{H2Client, request, run, whole};
 use super::raw::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM,
-    Raw, SETTINGS, block, frame,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, GET, GOAWAY, HEADERS, PING, PREFACE,
+    RST_STREAM, Raw, SETTINGS, block, frame,
 };
 use super::{ON, proxy};
 use crate::support::{Client, Origin, Proxy, ok, until};
@@ -80,6 +80,37 @@ fn a_draining_server_finishes_the_streams_it_has_and_takes_no_more() {
         );
     });
     proxy.ended();
+}
+
+#[test]
+fn a_reload_lets_go_the_connections_whose_bounds_it_has_changed_and_no_others() {
+    let origin = Origin::with_body("hello");
+    let other = Origin::with_body("other");
+    let proxy = proxy("", &origin);
+    let mut client = Raw::connect(proxy.address);
+    let bounds = format!("{ON}CONFIG proxy.config.http2.max_concurrent_streams_in INT 7\n");
+    for (number, records, origin, body, is_let_go) in [
+        (1, ON, &origin, b"hello", false),
+        (3, ON, &other, b"other", false),
+        (5, &bounds, &other, b"other", true),
+    ] {
+        proxy.reload(records, &origin.map("/"));
+        client.head(number, true, GET);
+        let mut frames = client.until(DATA);
+        assert_eq!(frames.last().unwrap().payload, body);
+        if is_let_go {
+            frames.extend(client.until(GOAWAY));
+        } else {
+            frames.extend(client.settle());
+        }
+        let goaway = frames.iter().find(|frame| frame.kind == GOAWAY);
+        assert_eq!(goaway.map(Frame::code), is_let_go.then_some(0), "{number}");
+    }
+    assert!(client.is_closed());
+    let mut next = Raw::connect(proxy.address);
+    next.head(1, true, GET);
+    assert_eq!(next.until(DATA).last().unwrap().payload, b"other");
+    assert!(next.settle().iter().all(|frame| frame.kind != GOAWAY));
 }
 
 /// Keeps `open` requests under way and begins the next with each that ends,
