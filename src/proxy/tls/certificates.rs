@@ -6,9 +6,12 @@ use crate::config::ssl_multicert::{
     CertificateFiles, Destination, Entry, MulticertFile, TicketRule,
 };
 use crate::config::{ConfigError, Findings};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::{self, available_parallelism};
 
 /// Certificates of one name or address, the one to be taken first in front.
 type Candidates = Vec<Candidate>;
@@ -46,23 +49,27 @@ impl Certificates {
         before: &Self,
     ) -> Self {
         let mut loaded = Self::default();
+        let all = file.entries.iter().flat_map(|entry| &entry.certificates);
+        let renewed = before.renewed(all.collect(), (directories, now));
         for entry in &file.entries {
             let mut candidates = Vec::new();
             for files in &entry.certificates {
-                match before.renewed(files, (directories, now)) {
-                    Ok(certificate) => {
-                        let unfit = staple_fault(entry, files, &certificate);
+                match renewed.get(files) {
+                    Some(Ok(certificate)) => {
+                        let unfit = staple_fault(entry, files, certificate);
                         loaded.found.warnings.extend(unfit);
-                        candidates.push(loaded.hold(files, certificate));
+                        candidates.push(loaded.hold(files, Arc::clone(certificate)));
                     }
-                    Err(error) => {
+                    Some(Err(error)) => {
                         let old = before.held.get(files).map(Arc::clone);
                         loaded
                             .found
                             .errors
-                            .push(fault(entry, files, &error, old.is_some()));
+                            .push(fault(entry, files, error, old.is_some()));
                         candidates.extend(old.map(|old| loaded.hold(files, old)));
                     }
+                    // All were asked for.
+                    None => {}
                 }
             }
             candidates.sort_by_key(|certificate| certificate.is_rsa());
@@ -75,8 +82,35 @@ impl Certificates {
         loaded
     }
 
+    /// What each of the files hold now, by all processors: an RSA key alone takes
+    /// a millisecond to be judged.
+    fn renewed<'f>(
+        &self,
+        files: HashSet<&'f CertificateFiles>,
+        at: (&Directories, u64),
+    ) -> HashMap<&'f CertificateFiles, Result<Arc<Certificate>, CertificateError>> {
+        let files: Vec<_> = files.into_iter().collect();
+        let threads = available_parallelism().map_or(1, NonZero::get);
+        let share = files.len().div_ceil(threads).max(1);
+        let read = |share: &[&'f CertificateFiles]| -> Vec<_> {
+            let share = share.iter();
+            share.map(|files| (*files, self.read(files, at))).collect()
+        };
+        thread::scope(|scope| {
+            let shares = files.chunks(share);
+            let running: Vec<_> = shares
+                .map(|share| scope.spawn(move || read(share)))
+                .collect();
+            let done = running.into_iter().map(|thread| {
+                let done = thread.join();
+                done.unwrap_or_else(|panic| resume_unwind(panic))
+            });
+            done.flatten().collect()
+        })
+    }
+
     /// What the files hold now: the certificate held already, if it is that.
-    fn renewed(
+    fn read(
         &self,
         files: &CertificateFiles,
         (directories, now): (&Directories, u64),
