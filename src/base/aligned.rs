@@ -7,11 +7,20 @@ use std::ops::{Deref, DerefMut};
 /// The alignment of every buffer, in bytes: the largest sector in use.
 pub const ALIGNMENT: usize = 4096;
 
-/// The smallest storage that is kept for another buffer, in bytes; each class
-/// is twice the one before.
-const SMALLEST: usize = 2 * ALIGNMENT;
-/// Classes of storage, up to 1 MiB.
-const CLASSES: usize = 8;
+/// Lengths of storage that is kept for another buffer, in bytes. The last one
+/// is for a full fragment of the usual size, read as a directory's entry has its
+/// length, and widened to sectors.
+const CLASSES: [usize; 9] = [
+    8 << 10,
+    16 << 10,
+    32 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+    1152 << 10,
+];
 /// Most bytes of storage that a thread keeps unused.
 const KEPT_BYTES: usize = 8 << 20;
 
@@ -39,11 +48,11 @@ impl AlignedBuf {
     /// a large block for each read.
     #[must_use]
     pub fn recycled(len: usize) -> Self {
-        let Some(class) = class_of(len + ALIGNMENT) else {
+        let Some((class, bytes)) = class_of(len + ALIGNMENT) else {
             return Self::zeroed(len);
         };
         let kept = KEPT.with_borrow_mut(|kept| kept.take(class));
-        let storage = kept.unwrap_or_else(|| vec![0; SMALLEST << class]);
+        let storage = kept.unwrap_or_else(|| vec![0; bytes]);
         Self::within(storage, len)
     }
 
@@ -82,7 +91,7 @@ impl Drop for AlignedBuf {
 /// Storage that one thread keeps, by class.
 #[derive(Default)]
 struct Kept {
-    classes: [Vec<Vec<u8>>; CLASSES],
+    classes: [Vec<Vec<u8>>; CLASSES.len()],
     bytes: usize,
 }
 
@@ -95,19 +104,19 @@ impl Kept {
 
     /// Keeps what has the length of its class, up to the bound.
     fn put(&mut self, storage: Vec<u8>) {
-        let class = class_of(storage.len());
-        let list = class.and_then(|class| self.classes.get_mut(class));
-        let fits = class.is_some_and(|class| storage.len() == SMALLEST << class);
-        if let Some(list) = list.filter(|_| fits && self.bytes + storage.len() <= KEPT_BYTES) {
+        let class = class_of(storage.len()).filter(|(_, bytes)| *bytes == storage.len());
+        let list = class.and_then(|(class, _)| self.classes.get_mut(class));
+        if let Some(list) = list.filter(|_| self.bytes + storage.len() <= KEPT_BYTES) {
             self.bytes += storage.len();
             list.push(storage);
         }
     }
 }
 
-/// The smallest class with room for `bytes`.
-fn class_of(bytes: usize) -> Option<usize> {
-    (0..CLASSES).find(|class| bytes <= SMALLEST << class)
+/// The smallest class with room for `bytes`, and its length.
+fn class_of(bytes: usize) -> Option<(usize, usize)> {
+    let mut classes = CLASSES.into_iter().enumerate();
+    classes.find(|(_, length)| bytes <= *length)
 }
 
 impl Deref for AlignedBuf {
@@ -155,8 +164,11 @@ mod tests {
             assert_eq!(AlignedBuf::recycled(len).len(), len);
             assert!(AlignedBuf::zeroed(len).iter().all(|byte| *byte == 0));
         }
-        let address = AlignedBuf::recycled(20_000).into_bytes().as_ptr();
-        assert_eq!(AlignedBuf::recycled(17_000).as_ptr(), address);
+        // The last one: a full fragment, of 2,049 blocks, whose entry says 2,176.
+        for (len, again) in [(20_000, 17_000), (2176 * 512 + 4096, 2049 * 512)] {
+            let address = AlignedBuf::recycled(len).into_bytes().as_ptr();
+            assert_eq!(AlignedBuf::recycled(again).as_ptr(), address);
+        }
     }
 
     #[test]
