@@ -56,6 +56,30 @@ impl AlignedBuf {
         Self::within(storage, len)
     }
 
+    /// Empty, with room for `room` bytes that it may grow to. Memory is touched
+    /// as it grows, so that one that is little filled costs little.
+    #[must_use]
+    pub fn growing(room: usize) -> Self {
+        let mut storage: Vec<u8> = Vec::with_capacity(room + ALIGNMENT);
+        let start = storage.as_ptr().align_offset(ALIGNMENT);
+        storage.resize(start, 0);
+        Self {
+            storage,
+            start,
+            len: 0,
+        }
+    }
+
+    /// As many bytes more, zero ones, as `len` in all take; no more than there
+    /// is room for where it stands.
+    pub fn grow(&mut self, len: usize) {
+        let end = (self.start + len).min(self.storage.capacity());
+        if end > self.storage.len() {
+            self.storage.resize(end, 0);
+            self.len = end - self.start;
+        }
+    }
+
     fn within(storage: Vec<u8>, len: usize) -> Self {
         let start = storage.as_ptr().align_offset(ALIGNMENT);
         Self {
@@ -104,7 +128,8 @@ impl Kept {
 
     /// Keeps what has the length of its class, up to the bound.
     fn put(&mut self, storage: Vec<u8>) {
-        let class = class_of(storage.len()).filter(|(_, bytes)| *bytes == storage.len());
+        let whole = storage.len() == storage.capacity();
+        let class = class_of(storage.len()).filter(|(_, bytes)| whole && *bytes == storage.len());
         let list = class.and_then(|(class, _)| self.classes.get_mut(class));
         if let Some(list) = list.filter(|_| self.bytes + storage.len() <= KEPT_BYTES) {
             self.bytes += storage.len();
@@ -176,6 +201,22 @@ mod tests {
         let many: Vec<_> = (0..20).map(|_| AlignedBuf::recycled(1 << 19)).collect();
         drop(many);
         KEPT.with_borrow(|kept| assert!(kept.bytes > 0 && kept.bytes <= KEPT_BYTES));
+    }
+
+    #[test]
+    fn a_growing_buffer_stays_where_it_is_and_keeps_what_it_holds() {
+        let mut buf = AlignedBuf::growing(10_000);
+        assert!(buf.is_empty());
+        let address = buf.as_ptr();
+        for len in [3, 512, 500, 10_000] {
+            buf.grow(len);
+            buf[0] = 7;
+        }
+        assert_eq!(address.align_offset(ALIGNMENT), 0);
+        assert_eq!((buf.as_ptr(), buf.len()), (address, 10_000));
+        assert!(buf[0] == 7 && buf[1..].iter().all(|byte| *byte == 0));
+        buf.grow(1 << 20);
+        assert_eq!(buf.as_ptr(), address);
     }
 
     #[test]
