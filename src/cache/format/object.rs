@@ -183,10 +183,13 @@ pub struct PinnedFragment {
 }
 
 impl PinnedFragment {
+    /// Bytes of such a meta.
+    pub const BYTES: usize = 48;
+
     /// Its bytes, little endian.
     #[must_use]
-    pub fn encode(&self) -> [u8; 48] {
-        let mut bytes = [0; 48];
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&self.until.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.index.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.head.to_le_bytes());

@@ -257,10 +257,11 @@ impl Fragments {
     /// # Errors
     /// Why the first stripe has not, if none has.
     pub(in crate::cache) async fn read(&self, index: u64) -> Result<Bytes, Miss> {
-        let read = self.stripe.body_fragment(self.object_id, index).await;
+        let key = body_key(self.object_id, index);
+        let read = self.stripe.body_fragment(key, self.bytes).await;
         match (read, &self.spare) {
             (Err(miss), Some(spare)) => {
-                let other = spare.body_fragment(self.object_id, index).await;
+                let other = spare.body_fragment(key, self.bytes).await;
                 other.map_err(|_| miss)
             }
             (read, _) => read,

@@ -214,7 +214,7 @@ impl<'a> Copying<'a> {
 
     async fn copy_fragment(&mut self, from: &Fragments, index: u64) -> Result<(), NotMoved> {
         let key = body_key(from.object_id, index);
-        let read = from.stripe.body_fragment(from.object_id, index).await;
+        let read = from.stripe.body_fragment(key, from.bytes).await;
         let body = read.map_err(|_: Miss| NotMoved::Gone)?;
         self.append(key, &body, self.pin_of(index)).await?;
         self.bytes += log_bytes_of(0, body.len());

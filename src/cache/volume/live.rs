@@ -1,6 +1,7 @@
 //! A stripe in use: lookups and reads by any thread, writes under its lock.
 
 use super::flush::Flushing;
+use super::part::{body_fragment_max, within};
 use super::settle::Settling;
 use super::sharing::Sharing;
 use super::span::LiveSpan;
@@ -10,7 +11,6 @@ use crate::base::clock::{Clock, MonoTime};
 use crate::cache::directory::{Directory, Place};
 use crate::cache::format::dir_entry::DirEntry;
 use crate::cache::format::fragment::Fragment;
-use crate::cache::format::object::body_key;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::inspect::{SpanState, StripeStatus};
 use crate::cache::object::{Miss, NotStored};
@@ -275,11 +275,22 @@ impl LiveStripe {
         key: u128,
         accept: impl Fn(Located) -> Option<T>,
     ) -> Result<T, Miss> {
+        self.find_within(key, u32::MAX, accept).await
+    }
+
+    /// As [`Self::find`], of a fragment that has so many bytes at most: what an
+    /// entry says is up to a sixteenth more.
+    async fn find_within<T>(
+        self: &Arc<Self>,
+        key: u128,
+        bytes_max: u32,
+        accept: impl Fn(Located) -> Option<T>,
+    ) -> Result<T, Miss> {
         self.known(key).await;
         let known = self.core.get().filter(|core| core.directory.knows(key));
         let core = known.ok_or(Miss::NotReady)?;
         for place in core.directory.lookup(key) {
-            let read = self.read(core, &place).await;
+            let read = self.read(core, &within(&place, 0, bytes_max)).await;
             let bytes = read.map_err(|error| self.unread(key, &place, &error))?;
             match core.directory.verify(&place, key, &bytes) {
                 Ok(fragment) => {
@@ -295,17 +306,18 @@ impl LiveStripe {
         Err(Miss::Absent)
     }
 
-    /// Fragment `index` of an object's body.
+    /// The body in the fragment of this key, of an object whose full fragments
+    /// have so many bytes of body.
     ///
     /// # Errors
     /// Why it can't be had.
     pub(in crate::cache) async fn body_fragment(
         self: &Arc<Self>,
-        object_id: u128,
-        index: u64,
+        key: u128,
+        full: u32,
     ) -> Result<Bytes, Miss> {
-        let key = body_key(object_id, index);
-        self.find(key, |located| Some(located.fragment.body)).await
+        let body = |located: Located| Some(located.fragment.body);
+        self.find_within(key, body_fragment_max(full), body).await
     }
 
     /// Takes a fragment into the log; it is counted under `cause`.

@@ -2,9 +2,12 @@
 //! not the whole of it.
 
 use super::live::{Core, LiveStripe};
+use crate::base::size::round_up;
 use crate::cache::directory::Place;
-use crate::cache::format::fragment::{CHECK_BYTES, FragmentError, FragmentHeader};
-use crate::cache::format::{FormatError, Unverified, to_u64};
+use crate::cache::format::dir_entry::BLOCK_BYTES;
+use crate::cache::format::fragment::{CHECK_BYTES, FragmentError, FragmentHeader, fragment_bytes};
+use crate::cache::format::object::PinnedFragment;
+use crate::cache::format::{FormatError, Unverified, to_u64, to_usize};
 use crate::cache::object::Miss;
 use crate::device::DeviceError;
 use bytes::Bytes;
@@ -116,8 +119,16 @@ impl LiveStripe {
     }
 }
 
+/// Bytes of a place that hold a body fragment with at most `full` bytes of body,
+/// pinned or not; and the front of any other one, which may lie there.
+pub(super) fn body_fragment_max(full: u32) -> u32 {
+    let bytes = fragment_bytes(PinnedFragment::BYTES, to_usize(full.into()));
+    let blocks = round_up(to_u64(bytes), BLOCK_BYTES);
+    u32::try_from(blocks).unwrap_or(u32::MAX).max(FRONT_BYTES)
+}
+
 /// At most `length` bytes of a place, from `start` on.
-fn within(place: &Place, start: u32, length: u32) -> Place {
+pub(super) fn within(place: &Place, start: u32, length: u32) -> Place {
     Place {
         position: place.position + u64::from(start),
         offset: place.offset + u64::from(start),
