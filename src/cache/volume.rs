@@ -145,6 +145,20 @@ impl Layout {
         let set = self.hosting.find(key).and_then(|set| self.sets.get(set));
         set.filter(|tiers| !tiers.is_empty()).unwrap_or(&self.all)
     }
+
+    /// See [`Volume::claimants`].
+    fn claimants(&self, key: &CacheKey) -> impl Iterator<Item = &Arc<LiveStripe>> {
+        let owners = self.tiers(key).owners(key.place());
+        let owns = move |stripe: &Arc<LiveStripe>| {
+            let mut owners = owners.iter().flatten();
+            owners.any(|owner| Arc::ptr_eq(owner, stripe))
+        };
+        let strays = |stripe: &Arc<LiveStripe>| {
+            !stripe.is_settled() && !is_planted(Planted::FormerUnclaimed)
+        };
+        let all = self.all.stripes();
+        all.filter(move |stripe| owns(stripe) || strays(stripe))
+    }
 }
 
 /// The stripes of every volume that are online, and their placement.
@@ -210,18 +224,15 @@ impl Volume {
     /// change of the key frees it there. Of a stripe that holds what belongs
     /// elsewhere, nobody knows the rank that it had for it.
     pub(super) fn claimants(&self, key: &CacheKey) -> Vec<Arc<LiveStripe>> {
+        self.layout.load().claimants(key).cloned().collect()
+    }
+
+    /// Whether each of the claimants knows what it holds of the key; allocates
+    /// nothing.
+    pub(super) fn knows(&self, key: &CacheKey) -> bool {
         let layout = self.layout.load();
-        let owners = layout.tiers(key).owners(key.place());
-        let owns = |stripe: &Arc<LiveStripe>| {
-            let mut owners = owners.iter().flatten();
-            owners.any(|owner| Arc::ptr_eq(owner, stripe))
-        };
-        let all = layout.all.stripes();
-        let strays = |stripe: &Arc<LiveStripe>| {
-            !stripe.is_settled() && !is_planted(Planted::FormerUnclaimed)
-        };
-        let claim = all.filter(|stripe| owns(stripe) || strays(stripe));
-        claim.cloned().collect()
+        let mut claimants = layout.claimants(key);
+        claimants.all(|stripe| stripe.knows(key.hash()))
     }
 
     /// Whether a stripe of the capacity tier may hold a key.

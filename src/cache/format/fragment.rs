@@ -220,7 +220,7 @@ const fn kind_code(kind: FragmentKind) -> u8 {
 
 /// A fragment whose header agrees; its parts are verified as they are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FragmentFront {
+pub struct FragmentFront<'a> {
     /// What it is of its object.
     pub kind: FragmentKind,
     /// The batch it was written in.
@@ -230,7 +230,8 @@ pub struct FragmentFront {
     /// Bytes of the body in this fragment.
     pub body_length: u32,
     meta_checksum: u32,
-    sums: Vec<u32>,
+    /// Of the body's blocks, as they were read.
+    sums: &'a [u8],
 }
 
 /// A fragment verified whole. The parts share the bytes that were read.
@@ -246,13 +247,13 @@ pub struct Fragment {
     pub body: Bytes,
 }
 
-impl Unverified<'_, FragmentHeader> {
+impl<'a> Unverified<'a, FragmentHeader> {
     /// The front of the fragment, if these bytes begin with an intact one of
     /// `expected`. As many bytes as header and checksums have are enough.
     ///
     /// # Errors
     /// `OtherKey`, `Overtaken` or `Damaged`.
-    pub fn verify(&self, expected: &FragmentPlace) -> Result<FragmentFront, FragmentError> {
+    pub fn verify(&self, expected: &FragmentPlace) -> Result<FragmentFront<'a>, FragmentError> {
         let sums = |h: &FragmentHeader| sums_bytes(to_usize(u64::from(h.body_length.get())));
         let (header, sums) = intact(self, sums)?;
         check_same("stripe", header.stripe.get(), low64(expected.stripe))?;
@@ -276,7 +277,7 @@ impl Unverified<'_, FragmentHeader> {
             meta_length: header.meta_length.get(),
             body_length: header.body_length.get(),
             meta_checksum: header.meta_checksum.get(),
-            sums: sums.chunks_exact(4).map(sum).collect(),
+            sums,
         })
     }
 }
@@ -293,11 +294,11 @@ fn sum(bytes: &[u8]) -> u32 {
     u32::read_from_bytes(bytes).map_or(0, u32::from_le)
 }
 
-impl FragmentFront {
+impl FragmentFront<'_> {
     /// Where the meta lies, in bytes from the fragment's start.
     #[must_use]
     pub fn meta_range(&self) -> Range<usize> {
-        let start = size_of::<FragmentHeader>() + self.sums.len() * 4;
+        let start = size_of::<FragmentHeader>() + self.sums.len();
         start..start.saturating_add(to_usize(u64::from(self.meta_length)))
     }
 
@@ -316,9 +317,9 @@ impl FragmentFront {
     pub fn verify_body(&self, start: u32, bytes: &[u8]) -> Result<(), FragmentError> {
         let skipped = to_usize(u64::from(start / CHECK_BYTES));
         let blocks = bytes.chunks(to_usize(u64::from(CHECK_BYTES)));
-        let mut sums = self.sums.iter().skip(skipped);
+        let mut sums = self.sums.chunks_exact(4).skip(skipped);
         for block in blocks {
-            let stored = sums.next().copied().unwrap_or(0);
+            let stored = sums.next().map_or(0, sum);
             check_sum(crc(&[block]), stored)?;
         }
         Ok(())

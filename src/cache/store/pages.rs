@@ -45,6 +45,9 @@ impl Cache {
 
     /// Waits for what the key's stripes hold of it, as long as a request may.
     pub(super) async fn await_heads(&self, key: &CacheKey) {
+        if self.volume.knows(key) {
+            return;
+        }
         let claimants = self.volume.claimants(key);
         if are_known(&claimants, key.hash()) {
             return;
