@@ -328,8 +328,9 @@ impl Cache {
         self.counters.sub(Metric::CacheWriteActive, 1);
     }
 
-    /// Gives the RAM cache a body that was read from a device, if the copy is
-    /// still the newest.
+    /// Gives the RAM cache a body that was read from a device, if it wants one and
+    /// the copy is still the newest. It is copied before the key's slot is locked,
+    /// and only if it is wanted.
     pub(super) fn admit_read(&self, stored: &Arc<Stored>, chunks: &[Bytes]) {
         let (hash, body_len) = (stored.key.hash(), stored.body_len());
         let Some(home) = stored
@@ -339,9 +340,13 @@ impl Cache {
         else {
             return;
         };
+        if !self.ram.admits(hash, body_len) {
+            return;
+        }
+        let compact = Arc::new(stored.compact(chunks));
         let _slot = self.slots.lock(hash);
         if home.stripe.holds(hash, home.entry) && !self.rules.kills(&stored.subject()) {
-            self.ram.insert(hash, Arc::new(stored.compact(chunks)));
+            self.ram.insert_admitted(hash, compact);
         }
     }
 }

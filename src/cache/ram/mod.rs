@@ -86,10 +86,23 @@ impl<V: RamValue> RamCache<V> {
     /// Puts `value` under `key` if the rules admit it; what the key held
     /// before is gone in any case.
     pub fn insert(&self, key: u128, value: V) -> Admission {
-        if let Some(no) = self.refusal(key, &value) {
+        if let Some(no) = self.refusal(key, value.body_len()) {
             self.remove(key);
             return no;
         }
+        self.insert_admitted(key, value)
+    }
+
+    /// Whether the rules admit a value with a body of this length under `key`,
+    /// which has come by with this question: if so, [`Self::insert_admitted`] is
+    /// to follow, which asks no more.
+    #[must_use]
+    pub fn admits(&self, key: u128, body_len: u64) -> bool {
+        self.refusal(key, body_len).is_none()
+    }
+
+    /// Puts `value` under `key`; what the key held before is gone in any case.
+    pub fn insert_admitted(&self, key: u128, value: V) -> Admission {
         let bytes = value.ram_bytes();
         if self.shard(key).lock().insert(key, value, bytes) {
             Admission::Admitted
@@ -167,8 +180,8 @@ impl<V: RamValue> RamCache<V> {
         status
     }
 
-    fn refusal(&self, key: u128, value: &V) -> Option<Admission> {
-        if !self.below_cutoff(value.body_len()) {
+    fn refusal(&self, key: u128, body_len: u64) -> Option<Admission> {
+        if !self.below_cutoff(body_len) {
             return Some(Admission::Cutoff);
         }
         let seen = self.seen.as_ref()?;
@@ -256,6 +269,9 @@ mod tests {
         let ram = cache(0, 1);
         assert_eq!(ram.insert(1 << 70, Body(10)), Admission::FirstSight);
         assert_eq!(ram.insert(1 << 70, Body(10)), Admission::Admitted);
+        assert!(!ram.admits(3 << 120, 10), "a question is a sight");
+        assert!(ram.admits(3 << 120, 10));
+        assert_eq!(ram.insert_admitted(3 << 120, Body(10)), Admission::Admitted);
     }
 
     #[test]
