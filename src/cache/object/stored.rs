@@ -321,11 +321,22 @@ impl Fragments {
         (0..self.count(body_len)).map(move |index| body_key(id, index))
     }
 
-    /// Whether it is known of every one if it is there; what is not is asked
-    /// for.
-    pub(in crate::cache) fn are_known(&self, body_len: u64) -> bool {
-        let unknown = self.keys(body_len).filter(|key| !self.stripe.knows(*key));
-        unknown.inspect(|key| self.stripe.ask_for(*key)).count() == 0
+    /// Whether the directory knows of every one, by one look at each: `None` when
+    /// that is not known of all, and none is known to be missing. What is not
+    /// known is asked for.
+    pub(in crate::cache) fn judged(&self, body_len: u64) -> Option<bool> {
+        let mut is_known = true;
+        for key in self.keys(body_len) {
+            match self.stripe.has(key) {
+                Some(true) => {}
+                Some(false) => return Some(false),
+                None => {
+                    self.stripe.ask_for(key);
+                    is_known = false;
+                }
+            }
+        }
+        is_known.then_some(true)
     }
 
     /// Waits until that is known.

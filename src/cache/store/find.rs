@@ -72,11 +72,10 @@ impl Cache {
             }
             return Err(Miss::Invalidated);
         }
-        if let Some(fragments) = stored.fragments.as_ref().filter(|_| !stored.in_part) {
-            self.await_body(fragments, stored.body_len).await?;
-        }
-        let has_gaps = stored.has_gaps();
-        if has_gaps && !stored.in_part {
+        let has_gaps = stored.in_part && stored.has_gaps();
+        if let Some(fragments) = stored.fragments.as_ref().filter(|_| !stored.in_part)
+            && !self.await_body(fragments, stored.body_len).await?
+        {
             self.counters.add(Metric::CacheReadInvalid, 1);
             return Err(Miss::Overtaken);
         }

@@ -60,7 +60,8 @@ impl Cache {
         .await;
     }
 
-    /// Waits for what is known of a body's fragments, as long as a request may.
+    /// Whether the directory knows of all of a body's fragments; waits for what is
+    /// not known of them, as long as a request may.
     ///
     /// # Errors
     /// `NotReady` when it is not known by then.
@@ -68,12 +69,13 @@ impl Cache {
         &self,
         fragments: &Fragments,
         body_len: u64,
-    ) -> Result<(), Miss> {
-        if fragments.are_known(body_len) {
-            return Ok(());
+    ) -> Result<bool, Miss> {
+        if let Some(all_there) = fragments.judged(body_len) {
+            return Ok(all_there);
         }
         let known = self.in_time(fragments.known(body_len)).await;
-        known.ok_or(Miss::NotReady)
+        known.ok_or(Miss::NotReady)?;
+        Ok(fragments.complete(body_len))
     }
 
     /// What comes of `wait`, if it comes in time.

@@ -89,7 +89,9 @@ impl Cache {
         let count = self.mover.count(hash, || self.fast_objects());
         let after = self.live.load().tier.promote_after;
         let often = u32::from(count) >= after.min(Sketch::MAX.into());
-        let movable = often && hit.tier == Tier::Capacity && !stored.has_gaps();
+        // Of one that is not held in part, no fragment was missing just now.
+        let has_gaps = || stored.in_part && stored.has_gaps();
+        let movable = often && hit.tier == Tier::Capacity && !has_gaps();
         if movable && home.stripe.holds_written(hash, home.entry) && !self.mover.offer(stored) {
             self.counters.add(Metric::TierRefusedBusy, 1);
         }

@@ -8,8 +8,14 @@ impl LiveStripe {
     /// Whether the directory has an entry that may be the key's, or it is not
     /// known what it has.
     pub(in crate::cache) fn may_hold(&self, key: u128) -> bool {
-        let found = |core: &Core| !core.directory.lookup(key).is_empty();
-        !self.knows(key) || self.core.get().is_some_and(found)
+        self.has(key).unwrap_or(true)
+    }
+
+    /// Whether the directory has an entry that may be the key's; `None` when it is
+    /// not known what it has.
+    pub(in crate::cache) fn has(&self, key: u128) -> Option<bool> {
+        let core = self.core.get().filter(|core| core.directory.knows(key))?;
+        Some(!core.directory.lookup(key).is_empty())
     }
 
     /// As [`Self::may_hold`], of entries that are in no doubt.
