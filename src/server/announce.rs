@@ -1,7 +1,7 @@
 //! What the log tells of a start: `listening` at once, `ready` once it is.
 
 use super::start::Opened;
-use crate::cache::{Cache, SpanStatus};
+use crate::cache::Cache;
 use crate::mgmt::admin::Readiness;
 use crate::mgmt::life::{Life, Phase};
 use crate::proxy::Snapshot;
@@ -58,7 +58,7 @@ impl Announcement {
         loop {
             let now = (self.judge)();
             if now.is_ready() {
-                return self.ready().await;
+                return self.log_ready();
             }
             if now.phase != Phase::Running {
                 return;
@@ -70,28 +70,15 @@ impl Announcement {
         }
     }
 
-    /// The status takes a read of every directory: not on this thread.
-    async fn ready(self) {
-        let said = tokio::task::spawn_blocking(move || self.log_ready()).await;
-        if let Err(error) = said {
-            tracing::error!(%error, "ready, but the spans could not be counted");
-        }
-    }
-
     fn log_ready(&self) {
-        let status = self.cache.status();
-        let spans: Vec<_> = status
-            .spans
-            .iter()
-            .filter(|span| span.state.is_in_use())
-            .collect();
+        let spans = self.cache.volumes_in_use();
         tracing::info!(
             ports = ?self.ports,
             admin = self.admin.map(display),
             spans = spans.len(),
             spans_configured = self.spans_configured,
             volumes = display(volumes(&spans)),
-            ram_bytes = status.ram.bytes_total,
+            ram_bytes = self.cache.ram_status().bytes_total,
             generation = self.snapshot.load().generation,
             "ready"
         );
@@ -100,9 +87,8 @@ impl Announcement {
 
 /// The volumes that the spans in use have stripes of, by commas. Volume 0 is
 /// there without any: what is stored in RAM alone is of it.
-fn volumes(spans: &[&SpanStatus]) -> String {
-    let stripes = spans.iter().flat_map(|span| &span.stripes);
-    let mut volumes: BTreeSet<_> = stripes.map(|stripe| stripe.volume).collect();
+fn volumes(spans: &[BTreeSet<u32>]) -> String {
+    let mut volumes: BTreeSet<u32> = spans.iter().flatten().copied().collect();
     if volumes.is_empty() {
         volumes.insert(0);
     }

@@ -26,8 +26,10 @@ use tokio::task::{LocalSet, spawn_local};
 /// How often the windows of the metrics get a sample.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How often directory entries are counted.
+/// Between two counts of directory entries, at least.
 const COUNT_EVERY: Duration = Duration::from_secs(10);
+/// And so many times as long as the last one took.
+const COUNT_SHARE: u32 = 100;
 
 /// Everything the thread serves.
 pub(super) struct Management {
@@ -120,7 +122,10 @@ fn serve(management: Management) -> io::Result<()> {
         Arc::clone(&control.collector),
         Arc::clone(&control.clock),
     ));
-    spawn_local(count_entries(Arc::clone(&control.cache)));
+    spawn_local(count_entries(
+        Arc::clone(&control.cache),
+        Arc::clone(&control.clock),
+    ));
     spawn_local(certificates.watch());
     spawn_local(announcement.make());
     spawn_local(drain_proxy(Arc::clone(&life), proxy));
@@ -145,17 +150,22 @@ async fn tick(collector: Arc<Collector>, clock: Arc<dyn Clock>) {
 }
 
 /// Keeps the gauges of directory entries: they take a read of every directory,
-/// which is too much for each scrape.
-async fn count_entries(cache: Arc<Cache>) {
-    let mut ticks = tokio::time::interval(COUNT_EVERY);
+/// which is too much for each scrape, and for a start that still fills them.
+async fn count_entries(cache: Arc<Cache>, clock: Arc<dyn Clock>) {
+    cache.loaded().await;
     loop {
-        ticks.tick().await;
-        let cache = Arc::clone(&cache);
-        let counted = tokio::task::spawn_blocking(move || drop(cache.status())).await;
+        let (counting, begun) = (Arc::clone(&cache), clock.mono());
+        let counted = tokio::task::spawn_blocking(move || drop(counting.status())).await;
         if let Err(error) = counted {
             tracing::error!(%error, "counting directory entries failed");
         }
+        tokio::time::sleep(rest_after(clock.mono().since(begun))).await;
     }
+}
+
+/// How long no entries are counted after a count that took so long.
+fn rest_after(count: Duration) -> Duration {
+    COUNT_EVERY.max(count.saturating_mul(COUNT_SHARE))
 }
 
 /// SIGTERM and SIGINT stop, SIGUSR2 reopens the logs; SIGHUP and SIGUSR1 do
@@ -192,5 +202,18 @@ async fn drain_proxy(life: Arc<Life>, proxy: Arc<LifeControl>) {
     let drained = phases.wait_for(|phase| *phase >= Phase::Draining).await;
     if drained.is_ok() {
         proxy.advance(Stage::Draining);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_entries_takes_a_hundredth_of_the_time_at_most() {
+        let rests = [0, 100, 150, 4000]
+            .map(Duration::from_millis)
+            .map(rest_after);
+        assert_eq!(rests, [10, 10, 15, 400].map(Duration::from_secs));
     }
 }

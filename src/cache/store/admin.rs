@@ -7,7 +7,7 @@ use super::open::{Shared, SpanEntry, cleared, live_spans, open_device};
 use super::share;
 use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::to_u64;
-use crate::cache::inspect::{CacheStatus, Readiness, SpanState, SpanStatus};
+use crate::cache::inspect::{CacheStatus, RamStatus, Readiness, SpanState, SpanStatus};
 use crate::cache::invalidation::{Presence, StateError};
 use crate::cache::options::{CacheOptions, SpanOptions};
 use crate::cache::span::{self, Intent, Judged, Span, SpanError};
@@ -81,6 +81,12 @@ impl Cache {
             epoch: self.rules.epoch(),
             rules: self.rules.len(),
         }
+    }
+
+    /// The figures of the RAM cache.
+    #[must_use]
+    pub fn ram_status(&self) -> RamStatus {
+        self.ram.status()
     }
 
     fn set_entries(&self, spans: &[SpanStatus]) {

@@ -6,6 +6,7 @@ use super::open::live_spans;
 use crate::cache::hosting::Hosting;
 use crate::cache::invalidation::{LayoutRow, SETTLED, State, UNDATED, next_layout};
 use crate::cache::volume::{LiveSpan, LiveStripe};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Writes down which stripes take part from now on, and tells them what they
@@ -49,6 +50,19 @@ pub(super) fn take_part(
 }
 
 impl Cache {
+    /// Of each span that is in use, the volumes that it has stripes of. Reads no
+    /// directory.
+    #[must_use]
+    pub fn volumes_in_use(&self) -> Vec<BTreeSet<u32>> {
+        let mut spans = live_spans(&self.spans.lock());
+        spans.retain(|span| span.state().is_in_use());
+        let volumes = |span: &Arc<LiveSpan>| {
+            let stripes = span.stripes();
+            stripes.iter().map(|stripe| stripe.volume).collect()
+        };
+        spans.iter().map(volumes).collect()
+    }
+
     /// Places keys anew over the spans that are online. On the cache's thread
     /// only, so that one change comes after the other.
     pub(super) fn place_anew(&self) {
