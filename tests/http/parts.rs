@@ -320,6 +320,40 @@ fn another_validator_drops_the_parts_and_never_mixes_versions() {
 }
 
 #[test]
+fn a_part_asked_for_earlier_does_not_take_the_place_of_what_was_asked_for_later() {
+    let (opens, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::speaking(move |asked, stream| {
+        let fields = "Cache-Control: public, max-age=600\r\n";
+        let answer = if asked.fields("range").is_empty() {
+            format!("HTTP/1.1 200 OK\r\nETag: \"new\"\r\n{fields}Content-Length: 3\r\n\r\nnew")
+        } else if asked.fields("range") == ["bytes=0-2"] {
+            let part = "Content-Range: bytes 0-2/3145728\r\nContent-Length: 3\r\n\r\nold";
+            format!("HTTP/1.1 206 Partial Content\r\nETag: \"old\"\r\n{fields}{part}")
+        } else {
+            gate.lock().unwrap().recv().unwrap();
+            let part = "Content-Range: bytes 0-1048575/3145728\r\nContent-Length: 1048576";
+            let body = "o".repeat(1 << 20);
+            format!("HTTP/1.1 206 Partial Content\r\nETag: \"old\"\r\n{fields}{part}\r\n\r\n{body}")
+        };
+        write(stream, answer.as_bytes())
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let proxy = Proxy::on_disk("", &origin.map("/"), dir.path());
+    let mut early = Client::connect(proxy.address);
+    early.send(request("GET", "Range: bytes=0-2\r\n"));
+    until("the origin is asked", || origin.requests().len() == 1);
+    // Whoever has credentials waits for nobody.
+    let mut late = Client::connect(proxy.address);
+    let whole = late.ask(request("GET", "Authorization: Basic x\r\n"));
+    assert_eq!(whole.text(), "new");
+    opens.send(()).unwrap();
+    assert_eq!(early.response().unwrap().text(), "old");
+    assert_eq!(late.ask(request("GET", "")).text(), "new");
+    assert_eq!(origin.requests().len(), 3);
+}
+
+#[test]
 fn a_stale_part_is_validated_and_refreshed_rfc_9111_4_3() {
     let manner = Manner::with("ETag: {tag}\r\nCache-Control: max-age=0\r\n");
     let site = Site::new(8 * MIB, &manner);

@@ -19,22 +19,25 @@ impl Cache {
     /// Stores the head of an object of which no fragment is there yet, in place
     /// of what is stored under its key: [`Hit::parts`] takes the fragments. It
     /// is kept up to `pinned_until`, Unix time in seconds, where there is room
-    /// for pins.
+    /// for pins. It is stored at once; who awaits what is returned gets the hit.
     ///
     /// # Errors
     /// Why it is not stored; `WrongLength` where its length is not known.
-    pub async fn begin_parts(
+    /// Awaited: `Replaced` where another object took its place meanwhile.
+    pub fn begin_parts(
         &self,
         object: NewObject,
         pinned_until: Option<u64>,
-    ) -> Result<Hit, NotStored> {
+    ) -> Result<impl Future<Output = Result<Hit, NotStored>>, NotStored> {
         let key = object.key.clone();
         let begun = self.begin(object.clone(), pinned_until);
         let id = begun.inspect_err(|no| self.refuse(&object, *no))?;
         self.count_write(&key, Ok(()));
-        let hit = self.read_again(&key).await;
-        let same = hit.ok().filter(|hit| is_version(hit, id));
-        same.ok_or(NotStored::Replaced)
+        Ok(async move {
+            let hit = self.read_again(&key).await;
+            let same = hit.ok().filter(|hit| is_version(hit, id));
+            same.ok_or(NotStored::Replaced)
+        })
     }
 
     fn begin(&self, object: NewObject, pinned_until: Option<u64>) -> Result<u128, NotStored> {

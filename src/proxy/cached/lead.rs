@@ -100,7 +100,9 @@ pub(super) async fn lead(
             writer.fail(error_response(response.status));
             Fetched::ErrorResponse(response.status)
         }
-        Some(stale) if job.method == Method::HEAD => head_told(job, writer, stale, response),
+        Some(stale) if job.method == Method::HEAD => {
+            head_told(job, writer, stale, (response, &moment))
+        }
         Some(_) | None => share(job, writer, response, moment).await,
     }
 }
@@ -112,11 +114,11 @@ fn head_told(
     job: &Job,
     writer: FillWriter<FillHead>,
     stale: &Stale,
-    response: OriginResponse,
+    (response, moment): (OriginResponse, &Moment),
 ) -> Fetched {
     let told = (response.status, &response.headers);
     if conditional::head_confirms(told, &stale.head, stale.length) {
-        return merge(job, writer, stale, &response);
+        return merge(job, writer, stale, (&response, moment));
     }
     let is_gone = matches!(response.status, StatusCode::NOT_FOUND | StatusCode::GONE);
     if is_gone || response.status.is_success() {
@@ -158,7 +160,7 @@ async fn validated(
     if !conditional::confirms(&response.headers, &stale.head.validators()) {
         return anew(job, writer, stale, moment).await;
     }
-    merge(job, writer, stale, &response)
+    merge(job, writer, stale, (&response, &moment))
 }
 
 /// Brings the stored head up to date by a response that speaks of it.
@@ -166,7 +168,7 @@ fn merge(
     job: &Job,
     writer: FillWriter<FillHead>,
     stale: &Stale,
-    response: &OriginResponse,
+    (response, moment): (&OriginResponse, &Moment),
 ) -> Fetched {
     let own = own_fields(&response.headers, &[SET_COOKIE]);
     let policy = &job.policy;
@@ -184,7 +186,8 @@ fn merge(
             Fetched::Refreshed(head, own)
         }
         Ok(head) => {
-            refresh(job, stale, &head);
+            let refresh = || refresh(job, stale, &head);
+            moment.turn.store(&stale.at.key, refresh);
             writer.refreshed();
             Fetched::Refreshed(head, own)
         }
@@ -233,7 +236,9 @@ fn refresh(job: &Job, stale: &Stale, head: &StoredHead) {
 async fn anew(job: &Job, writer: FillWriter<FillHead>, stale: &Stale, moment: Moment) -> Fetched {
     let (request, _) = job.request(None, Conditions::Strip);
     match job.tools.origins.send(request).await {
-        Ok(response) if job.method == Method::HEAD => head_told(job, writer, stale, response),
+        Ok(response) if job.method == Method::HEAD => {
+            head_told(job, writer, stale, (response, &moment))
+        }
         Ok(response) => share(job, writer, response, moment).await,
         Err(error) => failed(writer, error),
     }

@@ -5,10 +5,11 @@ use super::lead::{Fetched, Place, judge, own_fields, received, share_whole};
 use super::plan::Plan;
 use super::pump::Leading;
 use super::{Cached, Step};
-use crate::cache::{BodyReader, NewObject, ObjectKind};
+use crate::cache::{BodyReader, NewObject, NotStored, ObjectKind};
 use crate::http::framing::BodyFraming;
 use crate::http::partial;
 use crate::http::range;
+use crate::http::storable::Storable;
 use crate::http::stored::StoredHead;
 use crate::metrics::Metric;
 use crate::proxy::cache_status::CacheStatus;
@@ -100,10 +101,17 @@ pub(super) async fn share_part(
     if part.len() == part.whole {
         return share_whole(job, writer, response, moment);
     }
-    match begin_parts(job, response, &part, &moment).await {
-        // Dropping the writer sends the followers back to the cache.
-        Some(part) => Fetched::Part(Box::new(part)),
-        None => not_part(job, writer),
+    let placed = judge(job, &response).ok();
+    let placed = placed.zip(Place::of(job, &response.headers));
+    let Some(placed) = placed else {
+        return not_part(job, writer);
+    };
+    // Dropping the writer sends the followers back to the cache.
+    match begin_parts(job, response, placed, (&part, &moment)).await {
+        Ok(part) => Fetched::Part(Box::new(part)),
+        // What is there was asked for later, so this range is for its client alone.
+        Err(NotStored::Replaced) => Fetched::NotPart,
+        Err(_) => not_part(job, writer),
     }
 }
 
@@ -116,11 +124,9 @@ fn not_part(job: &Job, writer: FillWriter<FillHead>) -> Fetched {
 async fn begin_parts(
     job: &Job,
     response: OriginResponse,
-    part: &range::Part,
-    moment: &Moment,
-) -> Option<Part> {
-    let storable = judge(job, &response).ok()?;
-    let place = Place::of(job, &response.headers)?;
+    (storable, place): (Storable, Place),
+    (part, moment): (&range::Part, &Moment),
+) -> Result<Part, NotStored> {
     let head = StoredHead::build(&received(&response), &storable);
     let key = place.key;
     let object = NewObject {
@@ -132,18 +138,22 @@ async fn begin_parts(
     };
     job.tools.cells.add(Metric::CacheWrites, 1);
     let cache = &job.tools.cache;
-    let begun = cache.begin_parts(object, job.pinned_until()).await;
-    let begun = begun.inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1));
-    let hit = begun.ok()?;
-    moment.turn.store(&key, || ());
+    let begin = || cache.begin_parts(object, job.pinned_until());
+    let begun = match moment.turn.store(&key, begin) {
+        Some(Ok(begun)) => begun.await,
+        Some(Err(refused)) => Err(refused),
+        None => Err(NotStored::Replaced),
+    };
+    let hit = begun.inspect_err(|_| job.tools.cells.add(Metric::CacheWriteErrors, 1))?;
     if let Some(marker) = place.marker {
         Leading::of(job, marker).store(&job.tools, moment);
     }
     let own = own_fields(&response.headers, &storable.dropped);
     let means = Rc::new(job.means(head.clone()));
     let tail = Tail::new(response.body, part.len());
-    parts::take(&means, &hit.parts()?, tail, part);
-    Some(Part {
+    let parts = hit.parts().ok_or(NotStored::Replaced)?;
+    parts::take(&means, &parts, tail, part);
+    Ok(Part {
         head,
         body: hit.body,
         own,

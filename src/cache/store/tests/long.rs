@@ -40,7 +40,7 @@ impl Running {
             body_len: Some(len),
             ..object(&key(n), self.cache.epoch())
         };
-        let hit = self.cache.begin_parts(object, None).await.unwrap();
+        let hit = self.cache.begin_parts(object, None).unwrap().await.unwrap();
         hit.parts().unwrap()
     }
 
@@ -209,7 +209,12 @@ async fn an_object_longer_than_the_log_is_held_in_part_and_its_head_stays_while_
         body_len: Some(50_000_000_000),
         ..object(&key(1), running.cache.epoch())
     };
-    let hit = running.cache.begin_parts(object, None).await.unwrap();
+    let hit = running
+        .cache
+        .begin_parts(object, None)
+        .unwrap()
+        .await
+        .unwrap();
     let id = hit.parts().unwrap().id();
     assert!(log < 50_000_000_000);
     for round in 0..10 {

@@ -123,8 +123,8 @@ async fn each_part_that_finds_no_room_for_its_pin_is_counted() {
         body_len: Some(5 << 20),
         ..object(&key(1), running.cache.epoch())
     };
-    let begun = running.cache.begin_parts(object, Some(LATER)).await;
-    let parts = begun.unwrap().parts().unwrap();
+    let begun = running.cache.begin_parts(object, Some(LATER));
+    let parts = begun.unwrap().await.unwrap().parts().unwrap();
     let part = Bytes::from(vec![0; 1 << 20]);
     (0..5).for_each(|index| parts.store(index, &part).unwrap());
     running.cache.publish();

@@ -66,6 +66,34 @@ async fn an_older_response_never_takes_the_place_of_one_asked_for_later() {
 }
 
 #[tokio::test]
+async fn an_older_response_never_takes_the_place_of_one_confirmed_later() {
+    local(async {
+        for method in ["GET", "HEAD"] {
+            let gate = Rc::new(Notify::new());
+            let opens = Rc::clone(&gate);
+            let tagged = format!("{FRESH}ETag: \"e\"\r\n");
+            let (proxy, origin) = with(obedient(), move |_, nth| match nth {
+                0 => ok(&tagged, "held").into(),
+                1 => slow(FRESH, &opens),
+                _ => format!("HTTP/1.1 304 Not Modified\r\n{tagged}\r\n").into(),
+            })
+            .await;
+            assert_eq!(proxy.get("/a", "").await.text(), "held");
+            let first = begun(&proxy, "Cache-Control: no-cache\r\n");
+            asked(&origin, 2).await;
+            let confirmed = proxy.ask(method, "/a", "Cache-Control: no-cache\r\n");
+            assert_eq!(confirmed.await.status, 200);
+            gate.notify_one();
+            assert_eq!(first.await.unwrap().text(), "old");
+            idle(&proxy).await;
+            let hit = proxy.get("/a", "").await;
+            assert_eq!((hit.text(), origin.count()), ("held", 3), "{method}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_newer_response_takes_the_place_of_an_older_one_and_of_another_alternate_none() {
     local(async {
         let gate = Rc::new(Notify::new());
