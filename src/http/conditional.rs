@@ -37,8 +37,8 @@ pub enum Precondition {
 /// stored response of `status`. They count only where the answer would
 /// otherwise be a 2xx (13.2.1).
 ///
-/// A response without Last-Modified counts as modified at its Date
-/// (RFC 9111 4.3.2). If-Range is for [`if_range_holds`].
+/// To If-Modified-Since a response without Last-Modified counts as modified at
+/// its Date (RFC 9111 4.3.2). If-Range is for [`if_range_holds`].
 #[must_use]
 pub fn evaluate(
     method: &Method,
@@ -60,14 +60,17 @@ pub fn evaluate(
     }
 }
 
-/// If-Match by strong comparison, else If-Unmodified-Since.
+/// If-Match by strong comparison, else If-Unmodified-Since, which does not count
+/// without Last-Modified (RFC 9110 13.1.4).
 fn fails(request: &HeaderMap, stored: &Validators<'_>) -> bool {
     if request.contains_key(IF_MATCH) {
         let strong = |tag: &[u8]| stored.etag.is_some_and(|etag| strongly_equal(tag, etag));
         return !any_tag(request, &IF_MATCH, strong);
     }
     let until = date::field(request, &IF_UNMODIFIED_SINCE, stored.date);
-    until.is_some_and(|until| stored.last_modified.unwrap_or(stored.date) > until)
+    until
+        .zip(stored.last_modified)
+        .is_some_and(|(until, modified)| modified > until)
 }
 
 /// If-None-Match by weak comparison, else If-Modified-Since of GET and HEAD.

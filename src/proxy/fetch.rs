@@ -45,6 +45,11 @@ impl Passing {
         outcome: Outcome::MissMethod,
         why: Forwarded::Bypass,
     };
+    /// A condition of the request does not hold for what is stored.
+    pub const CONDITION: Self = Self {
+        outcome: Outcome::MissNoCache,
+        why: Forwarded::Request,
+    };
     /// The method is not answered from a cache.
     const METHOD: Self = Self {
         outcome: Outcome::MissMethod,

@@ -381,6 +381,7 @@ impl Cached<'_> {
             return Step::Pass(asking.plan.passing());
         };
         match event {
+            HeadEvent::Head(head) if self.refuses(&head.head) => Step::Pass(Passing::CONDITION),
             HeadEvent::Head(head) if self.may_share(&head) => {
                 self.serve_shared((reader, head), asking, reply).await
             }

@@ -229,6 +229,14 @@ impl Cached<'_> {
     }
 
     async fn step<W: ClientWrite>(&mut self, found: Found, reply: &mut W) -> Step {
+        let held = found.held.as_ref();
+        if held.is_ok_and(|held| self.refuses(&held.head)) {
+            return if self.asked.directives.only_if_cached {
+                Step::Ended(only_if_cached(reply))
+            } else {
+                Step::Pass(Passing::CONDITION)
+            };
+        }
         match self.decide(&found) {
             Decision::Serve(outcome) => self.serve(found, outcome, reply).await,
             Decision::ServeAndAsk(outcome) => {
@@ -244,6 +252,13 @@ impl Cached<'_> {
             }
             Decision::OnlyIfCached => Step::Ended(only_if_cached(reply)),
         }
+    }
+
+    /// Whether a condition of the request does not hold for the stored response.
+    /// That is for the origin to say, whose own may be another by now
+    /// (RFC 9111 4.3.2: a cache does not evaluate If-Match).
+    fn refuses(&self, head: &StoredHead) -> bool {
+        serve::precondition(self.routed, head) == Precondition::Failed
     }
 
     /// What the cache lacks of an object, the origin did not give.

@@ -1,7 +1,10 @@
 //! Conditions and ranges of clients.
 
 use super::proxy;
-use crate::proxy::testing::{local, ok};
+use crate::proxy::testing::{Script, local, ok};
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
 
 const TAGGED: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\nLast-Modified: Thu, 01 Jan 2015 00:00:00 GMT\r\nX-Other: 1\r\n";
 
@@ -24,9 +27,82 @@ async fn a_current_client_gets_304_with_the_fields_that_belong_there() {
             proxy.get("/a", "If-None-Match: \"v2\"\r\n").await.status,
             200
         );
-        assert_eq!(proxy.get("/a", "If-Match: \"v2\"\r\n").await.status, 412);
         assert_eq!(origin.count(), 1);
         assert_eq!(proxy.outcomes()[1], "hit_ims");
+    })
+    .await;
+}
+
+/// RFC 9111 4.3.2: what the origin has may be another by now.
+#[tokio::test]
+async fn a_condition_that_what_is_held_does_not_meet_is_for_the_origin_to_judge() {
+    local(async {
+        let (proxy, origin) = proxy(|head, _| match head.contains("\"v2\"") {
+            true => ok("Cache-Control: max-age=60\r\nETag: \"v2\"\r\n", "newer"),
+            false if head.contains("if-match") || head.contains("if-unmodified") => {
+                "HTTP/1.1 412 Precondition Failed\r\nX-By: origin\r\nContent-Length: 0\r\n\r\n"
+                    .to_owned()
+            }
+            false => ok(TAGGED, "body"),
+        })
+        .await;
+        proxy.get("/a", "").await;
+        let newer = proxy.get("/a", "If-Match: \"v2\"\r\n").await;
+        assert_eq!((newer.status, newer.text()), (200, "newer"));
+        let old = "If-Unmodified-Since: Wed, 31 Dec 2014 00:00:00 GMT\r\n";
+        for condition in ["If-Match: \"v3\"\r\n", old] {
+            let refused = proxy.get("/a", condition).await;
+            assert_eq!((refused.status, refused.field("x-by")), (412, "origin"));
+        }
+        let barred = "If-Match: \"v2\"\r\nCache-Control: only-if-cached\r\n";
+        assert_eq!(proxy.get("/a", barred).await.status, 504);
+        assert_eq!(origin.count(), 4);
+        // What holds is answered from the cache, as is what says nothing.
+        for condition in ["If-Match: \"v1\"\r\n", "If-Match: *\r\n", ""] {
+            assert_eq!(proxy.get("/a", condition).await.text(), "body");
+        }
+        assert_eq!(origin.count(), 4);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_follows_a_fetch_has_its_condition_judged_by_the_origin_too() {
+    local(async {
+        let gate = Rc::new(Notify::new());
+        let opens = Rc::clone(&gate);
+        let (proxy, origin) = proxy(move |head, _| match head.contains("\"v2\"") {
+            true => ok("ETag: \"v2\"\r\n", "newer").into(),
+            false => Script {
+                text: format!("HTTP/1.1 200 OK\r\n{TAGGED}Content-Length: 3\r\n\r\no"),
+                gate: Some(Rc::clone(&opens)),
+                rest: "ld".to_owned(),
+                close: false,
+            },
+        })
+        .await;
+        let before = proxy.clone();
+        let first = spawn_local(async move { before.get("/a", "").await });
+        while origin.count() < 1 {
+            tokio::task::yield_now().await;
+        }
+        let newer = proxy.get("/a", "If-Match: \"v2\"\r\n").await;
+        assert_eq!((newer.status, newer.text()), (200, "newer"));
+        gate.notify_one();
+        assert_eq!(first.await.unwrap().text(), "old");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn if_unmodified_since_says_nothing_of_what_has_no_last_modified_rfc_9110_13_1_4() {
+    local(async {
+        let (proxy, origin) = proxy(|_, _| ok("Cache-Control: max-age=60\r\n", "body")).await;
+        for _ in 0..2 {
+            let old = "If-Unmodified-Since: Wed, 31 Dec 2014 00:00:00 GMT\r\n";
+            assert_eq!(proxy.get("/a", old).await.text(), "body");
+        }
+        assert_eq!(origin.count(), 1);
     })
     .await;
 }
