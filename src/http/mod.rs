@@ -8,6 +8,7 @@ pub mod chunked;
 pub mod conditional;
 pub mod date;
 pub mod early;
+pub mod forwarded;
 pub mod forwarding;
 pub mod framing;
 pub mod freshness;

@@ -6,7 +6,8 @@ use super::forwarding::{CLIENT_IP, X_FORWARDED_FOR};
 use super::policy::NormalizeAcceptEncoding;
 use ::http::HeaderMap;
 use ::http::header::{
-    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderName, HeaderValue, VARY, VIA,
+    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, FORWARDED, HeaderName, HeaderValue,
+    VARY, VIA,
 };
 
 /// What Vary says, all its lines together.
@@ -24,7 +25,7 @@ pub enum Vary {
 
 /// Request fields in which the origin sees what the proxy adds of its own, such
 /// as the client's address: the client's values tell nothing of what selected.
-const OURS: [HeaderName; 3] = [CLIENT_IP, VIA, X_FORWARDED_FOR];
+const OURS: [HeaderName; 4] = [CLIENT_IP, FORWARDED, VIA, X_FORWARDED_FOR];
 
 /// Reads Vary of a response.
 #[must_use]
@@ -239,7 +240,7 @@ mod tests {
             (&["X-Forwarded-For"], Vary::Star),
             (&["accept, client-ip"], Vary::Star),
             (&["accept", "Via"], Vary::Star),
-            (&["Forwarded"], names(&["forwarded"])),
+            (&["Forwarded"], Vary::Star),
         ];
         for (lines, expected) in rows {
             assert_eq!(vary_of(lines), expected, "{lines:?}");

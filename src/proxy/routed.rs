@@ -7,8 +7,10 @@ use super::peer::Peer;
 use super::snapshot::Snapshot;
 use super::via::{Detail, Told};
 use crate::base::clock::MonoTime;
+use crate::base::scheme::Scheme;
 use crate::cache::CacheKey;
 use crate::http::cache_control;
+use crate::http::forwarded::{self, Hop};
 use crate::http::forwarding::{self, CLIENT_IP, ViaIdentity};
 use crate::http::policy::CachePolicy;
 use crate::http::target::RequestUrl;
@@ -87,6 +89,8 @@ impl Routed {
         if records.http_insert_squid_x_forwarded_for != 0 {
             forwarding::append_forwarded_for(&mut fields, self.peer.ip());
         }
+        let parts = forwarded::Parts::named(&records.http_insert_forwarded);
+        forwarded::append(&mut fields, parts, &self.hop(identity));
         let level = records.http_insert_request_via_str;
         if level != 0 {
             let detail = Detail::new(level, self, told);
@@ -94,6 +98,18 @@ impl Routed {
             forwarding::append_member(&mut fields, &VIA, &member);
         }
         fields
+    }
+
+    fn hop<'a>(&'a self, identity: &'a ViaIdentity) -> Hop<'a> {
+        let peer = &self.peer;
+        Hop {
+            client: peer.is_known.then(|| peer.ip()),
+            local: peer.local.ip(),
+            identity,
+            secured: peer.scheme == Scheme::Https,
+            host: self.url.authority(),
+            version: self.head.version,
+        }
     }
 
     /// In reverse mode, directives that ask of a cache what its operator does not

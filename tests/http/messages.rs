@@ -259,6 +259,39 @@ fn redirect_rules_answer_with_their_location() {
 }
 
 #[test]
+fn forwarded_has_an_element_of_ours_with_the_parts_that_the_record_names_rfc_7239() {
+    let origin = Origin::with_body("hello");
+    let records = "CONFIG proxy.config.http.insert_forwarded STRING for|by=ip|proto|host\n";
+    let proxy = Proxy::with(records, &origin.map("/"));
+    let mut client = Client::connect(proxy.address);
+    let ours = "for=127.0.0.1;by=127.0.0.1;proto=http;host=h";
+    let added = format!("for=10.0.0.9, {ours}");
+    for (fields, told) in [
+        ("", ours),
+        ("Forwarded: for=10.0.0.9\r\n", &*added),
+        ("Forwarded: for=\"10.0.0.9\r\n", ours),
+        (
+            "Forwarded: for=x\r\nConnection: Forwarded\r\n",
+            &*format!("for=x, {ours}"),
+        ),
+    ] {
+        client.ask(format!(
+            "GET / HTTP/1.1\r\nHost: h\r\n{fields}Cache-Control: no-store\r\n\r\n"
+        ));
+        let requests = origin.requests();
+        assert_eq!(
+            requests.last().unwrap().fields("forwarded"),
+            [told],
+            "{fields}"
+        );
+    }
+    proxy.reload("", &origin.map("/"));
+    client.ask("GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=x\r\nCache-Control: no-store\r\n\r\n");
+    let requests = origin.requests();
+    assert_eq!(requests.last().unwrap().fields("forwarded"), ["for=x"]);
+}
+
+#[test]
 fn reverse_map_gives_the_client_its_own_names() {
     let origin = Origin::answering(|_| {
         b"HTTP/1.1 302 Found\r\nLocation: http://inner.cn/a?b#c\r\nContent-Length: 0\r\n\r\n"

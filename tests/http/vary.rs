@@ -174,13 +174,14 @@ fn a_field_that_connection_nominates_selects_as_if_it_were_not_there() {
 /// The origin sees the client's address there, which selects nothing we keep.
 #[test]
 fn a_response_that_varies_by_what_the_proxy_itself_says_is_not_stored() {
-    for name in ["X-Forwarded-For", "Client-ip", "Via"] {
+    for name in ["X-Forwarded-For", "Client-ip", "Forwarded", "Via"] {
         let origin = Origin::answering(move |request| {
             assert_eq!(request.fields(name).len(), 1, "{}", request.head);
             let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 0";
             format!("{head}\r\nVary: {name}\r\n\r\n").into_bytes()
         });
-        let proxy = Proxy::start(&origin.map("/"));
+        let records = "CONFIG proxy.config.http.insert_forwarded STRING for\n";
+        let proxy = Proxy::with(records, &origin.map("/"));
         let mut client = Client::connect(proxy.address);
         for asked in 1..=2 {
             get(&mut client, "");

@@ -25,8 +25,8 @@ http_host_sni_policy: int = 2, "proxy.config.http.host_sni_policy", between(0, 2
 http_insert_age_in_response: int = 1, "proxy.config.http.insert_age_in_response", FLAG, Reload, Rule, Honoured;
 /// Client-ip to the origin: 0 none, 1 if the request has none, 2 always the client's address.
 http_insert_client_ip: int = 2, "proxy.config.http.insert_client_ip", between(0, 2), Reload, Rule, Honoured;
-/// Parts of Forwarded (RFC 7239) to the origin, separated by `|`: none, for, by=..., proto, host, connection=...
-http_insert_forwarded: text = "none", "proxy.config.http.insert_forwarded", ANY, Reload, Rule, Ignored;
+/// Parts of the element that is added to Forwarded (RFC 7239), separated by `|`: `for`, `by=unknown`, `by=servername`, `by=uuid`, `by=ip`, `proto`, `host`, `connection=compact`, `connection=std`, `connection=full`; or `none`. Of several `by` or `connection` the last counts.
+http_insert_forwarded: text = "none", "proxy.config.http.insert_forwarded", form(Syntax::Forwarded), Reload, Rule, Honoured;
 /// Via to the origin: 0 none, 1 our name, 2 the codes of the cache too, 3 all codes (traffic_via reads them), 4 the client's protocols too.
 http_insert_request_via_str: int = 1, "proxy.config.http.insert_request_via_str", between(0, 4), Reload, Rule, Honoured;
 /// Via to the client: 0 none, 1 our name, 2 the codes of the cache too, 3 all codes (traffic_via reads them), 4 the client's protocols too.

@@ -22,6 +22,8 @@ pub enum Syntax {
     Fields,
     /// Host names and addresses, without ports.
     Hosts,
+    /// Parts of an element of Forwarded.
+    Forwarded,
     /// An absolute URL of http or https.
     Url,
 }
@@ -37,6 +39,7 @@ impl Syntax {
             Self::StatusTable => each(text, is_status_row),
             Self::Fields => each(text, is_field),
             Self::Hosts => text.split_ascii_whitespace().all(is_host),
+            Self::Forwarded => text.split('|').all(is_forwarded_part),
             Self::Url => is_url(text),
         }
     }
@@ -84,6 +87,23 @@ fn is_host(word: &str) -> bool {
     }
 }
 
+fn is_forwarded_part(word: &str) -> bool {
+    const PARTS: [&str; 11] = [
+        "none",
+        "for",
+        "by=unknown",
+        "by=servername",
+        "by=uuid",
+        "by=ip",
+        "proto",
+        "host",
+        "connection=compact",
+        "connection=std",
+        "connection=full",
+    ];
+    PARTS.contains(&&*word.trim().to_ascii_lowercase())
+}
+
 fn is_url(text: &str) -> bool {
     let rest = text
         .strip_prefix("http://")
@@ -102,6 +122,7 @@ impl fmt::Display for Syntax {
             Self::StatusTable => "a list of 100 to 599, each perhaps with =SECONDS",
             Self::Fields => "a list of field names",
             Self::Hosts => "host names without ports, between blanks",
+            Self::Forwarded => "parts of Forwarded, a bar between two",
             Self::Url => "http://… or https://…",
         })
     }
@@ -164,6 +185,11 @@ mod tests {
             Syntax::Hosts,
             &["cache.example", "a b_c.example 10.0.0.1 [::1]"],
             &["a/b", "a,b", "a:8083", "::1", "[a]"],
+        );
+        hold(
+            Syntax::Forwarded,
+            &["none", "for|by=ip|proto", "For | connection=full"],
+            &["", "for,proto", "by", "by=me", "for|"],
         );
         hold(
             Syntax::Url,
