@@ -4,6 +4,7 @@
 //! slot in one store, and an entry that moves is in its new slot before the
 //! old one changes, with the page's counter raised in between.
 
+use super::buckets::BUCKET_SLOTS;
 use super::{Directory, Home, LogView};
 use crate::base::planted::{Planted, is_planted};
 use crate::cache::format::dir_entry::DirEntry;
@@ -77,9 +78,18 @@ impl Directory {
     /// gives what is dropped for it: of one tag only the newest stays, since an
     /// older one may be the same key's, in a page that could not be read when
     /// it was replaced. If a newer one is there, the entry itself is dropped.
-    pub(crate) fn restore(&self, home: Home, entry: DirEntry) -> Vec<Removed> {
+    /// `view` is the log's as it is now, for all rows of a start at once.
+    pub(crate) fn restore(&self, view: LogView, home: Home, entry: DirEntry) -> Vec<Removed> {
+        if self.has_tag(home) {
+            return self.restore_beside(view, home, entry);
+        }
+        self.mark_dirty(home.page);
+        self.place_new(home, entry, view).into_iter().collect()
+    }
+
+    /// As [`Self::restore`], where something has the entry's tag.
+    fn restore_beside(&self, view: LogView, home: Home, entry: DirEntry) -> Vec<Removed> {
         let mut dropped = Vec::new();
-        let view = self.view();
         let position = view.position(entry);
         let mut twins = self.seen(home).filter(|seen| same_tag(seen, home, &[]));
         if twins.any(|seen| seen.entry.same_place(entry)) {
@@ -102,6 +112,14 @@ impl Directory {
         }
         dropped.extend(self.place_new(home, entry, view));
         dropped
+    }
+
+    /// Whether an entry of the tag is there. All slots are compared, since most
+    /// often none is: a start asks this for each row there is.
+    fn has_tag(&self, home: Home) -> bool {
+        let is_twin = |entry: DirEntry| (entry.tag() == home.tag) & !entry.is_free();
+        let slots = self.seen(home);
+        slots.fold(false, |found, seen| found | is_twin(seen.entry))
     }
 
     fn free_where(&self, home: Home, wanted: impl Fn(&Seen<'_>) -> bool) -> Vec<Removed> {
@@ -143,16 +161,22 @@ impl Directory {
     /// cursor. Both count alike, since the hand clears a passed entry half a
     /// cycle late on average and by then hardly a slot is free.
     fn open_slot(&self, home: Home, view: LogView) -> Option<Seen<'_>> {
-        let open = |bucket| {
-            self.seen_in(home.page, bucket)
-                .filter(move |seen| seen.position(view).is_none())
-        };
-        let [first, second] = home.buckets;
-        if open(first).count() >= open(second).count() {
-            open(first).next()
-        } else {
-            open(second).next()
-        }
+        let open = home
+            .buckets
+            .map(|bucket| self.open_in(home.page, bucket, view));
+        let [first, second] = open.map(u8::count_ones);
+        let chosen = usize::from(first < second);
+        let mut slots = self.seen_in(home.page, home.buckets[chosen]);
+        slots.nth(usize::try_from(open[chosen].trailing_zeros()).unwrap_or(BUCKET_SLOTS))
+    }
+
+    /// The slots of a bucket that may be taken, a bit for each, the lowest one for
+    /// the first.
+    fn open_in(&self, page: u32, bucket: u16, view: LogView) -> u8 {
+        let slots = self.seen_in(page, bucket).zip(0u8..);
+        slots.fold(0, |open, (seen, n)| {
+            open | u8::from(seen.position(view).is_none()) << n
+        })
     }
 
     /// Makes room by moving one entry to its other bucket.
@@ -186,7 +210,7 @@ impl Directory {
     }
 
     /// The log as entries are judged by it.
-    fn view(&self) -> LogView {
+    pub(crate) fn view(&self) -> LogView {
         self.log().at(self.cursor())
     }
 }

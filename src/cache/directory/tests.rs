@@ -280,7 +280,9 @@ fn of_one_tag_a_start_restores_the_newest_entry_only_and_tells_of_the_other() {
         let [old, new] = [1, 2].map(|_| append(&directory, 7, 512).0);
         directory.free_all(home, &[]);
         let order = if newest_first { [new, old] } else { [old, new] };
-        let dropped = order.map(|entry| directory.restore(home, entry)).concat();
+        let dropped = order
+            .map(|entry| directory.restore(directory.view(), home, entry))
+            .concat();
         let left: Vec<_> = directory.lookup(7).map(|place| place.entry).collect();
         assert_eq!(left, [new]);
         assert_eq!(dropped.iter().map(|d| d.entry).collect::<Vec<_>>(), [old]);

@@ -18,6 +18,9 @@ struct Placed {
     position: Option<NonZeroU64>,
     bucket: u16,
     kind: RowKind,
+    /// Nothing newer is said of its entry; known when its page is brought up to
+    /// now.
+    is_last: bool,
 }
 
 /// All rows since the sync, of each page in log order.
@@ -25,6 +28,9 @@ struct Placed {
 pub(super) struct Replay {
     pages: Vec<Vec<Placed>>,
     taken: u64,
+    /// Of the page that is brought up to now: what names the entry of each row, and
+    /// how many rows are newer. Kept for the next one.
+    named: Vec<(u64, usize)>,
 }
 
 impl Replay {
@@ -33,6 +39,7 @@ impl Replay {
         Self {
             pages: vec![Vec::new(); to_usize(pages.into())],
             taken: 0,
+            named: Vec::new(),
         }
     }
 
@@ -66,6 +73,7 @@ impl Replay {
                 position: position.and_then(NonZeroU64::new),
                 bucket: row.bucket,
                 kind: row.kind,
+                is_last: false,
             });
         }
     }
@@ -83,38 +91,40 @@ impl Replay {
     /// go first, so that none is pushed out by one that was there for a while.
     pub(super) fn apply(&mut self, page: u32, directory: &Directory) -> Vec<RedoRow> {
         let rows = self.pages.get_mut(to_usize(page.into()));
-        let rows = last_words(rows.map(std::mem::take).unwrap_or_default());
+        let mut rows = rows.map(std::mem::take).unwrap_or_default();
+        mark_last(&mut rows, &mut self.named);
         let home = |placed: &Placed| Home::of_entry(page, placed.bucket, placed.entry.tag());
-        for placed in rows.iter().filter(|p| p.kind == RowKind::Free) {
+        let said = |kind| rows.iter().filter(move |p| p.is_last && p.kind == kind);
+        for placed in said(RowKind::Free) {
             directory.free_entry(home(placed), placed.entry);
         }
         let mut dropped = Vec::new();
-        let (cursor, log) = (directory.cursor(), directory.log());
-        for placed in rows.iter().rev().filter(|p| p.kind == RowKind::Put) {
+        let (cursor, log, view) = (directory.cursor(), directory.log(), directory.view());
+        for placed in said(RowKind::Put) {
             let kept = |at: NonZeroU64| is_ahead(at.get(), cursor, log.bytes);
             if placed.position.is_some_and(kept) {
-                dropped.extend(directory.restore(home(placed), placed.entry));
+                dropped.extend(directory.restore(view, home(placed), placed.entry));
             }
         }
         dropped.iter().map(freed).collect()
     }
 }
 
-/// The last row of each entry of a page, newest first.
-fn last_words(mut rows: Vec<Placed>) -> Vec<Placed> {
-    if !is_planted(Planted::RowsOutOfOrder) {
+/// Marks the last row of each entry of a page.
+fn mark_last(rows: &mut [Placed], named: &mut Vec<(u64, usize)>) {
+    if is_planted(Planted::RowsOutOfOrder) {
         rows.reverse();
     }
     // Sorted, not hashed: a start does this for each row there is.
-    let named = rows.iter().map(|placed| placed.entry.place_bits()).zip(0..);
-    let mut named: Vec<(u64, usize)> = named.collect();
+    let newest_first = rows.iter().rev().map(|placed| placed.entry.place_bits());
+    named.clear();
+    named.extend(newest_first.zip(0..));
     named.sort_unstable();
     named.dedup_by_key(|(name, _)| *name);
-    let mut is_last = vec![false; rows.len()];
-    named.iter().for_each(|(_, n)| is_last[*n] = true);
-    let mut is_last = is_last.into_iter();
-    rows.retain(|_| is_last.next() == Some(true));
-    rows
+    for (_, newer) in named {
+        let row = rows.iter_mut().nth_back(*newer);
+        row.into_iter().for_each(|row| row.is_last = true);
+    }
 }
 
 pub(super) fn freed(gone: &Removed) -> RedoRow {
