@@ -4,7 +4,8 @@
 //! 10 and 100 million entries without an argument: the time until all rows are
 //! known, to the first hit, and until all pages are loaded; how that compares
 //! with `dd iflag=direct bs=1M` over the same copy of the directory, before and
-//! after; the processor time of the process; and then a clean stop with an
+//! after; the processor time of the process, and how much of it the system's is,
+//! which gives the memory; and then a clean stop with an
 //! object in its buffer.
 #![expect(clippy::unwrap_used, reason = "a measurement stops at a surprise")]
 #![expect(clippy::print_stdout, reason = "the rows are what it is for")]
@@ -306,10 +307,32 @@ fn hit(device: &dyn Device, directory: &Directory, key: u128) {
 }
 
 /// Processor time of this process so far.
-fn cpu() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Duration::from_micros(u64::try_from(micros).unwrap())
+#[derive(Clone, Copy)]
+struct Cpu {
+    user: Duration,
+    system: Duration,
+}
+
+impl Cpu {
+    fn now() -> Self {
+        let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
+        let time = |micros: i64| Duration::from_micros(u64::try_from(micros).unwrap());
+        Self {
+            user: time(usage.user_time().num_microseconds()),
+            system: time(usage.system_time().num_microseconds()),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+        }
+    }
+
+    fn all(self) -> Duration {
+        self.user + self.system
+    }
 }
 
 /// How long a start took, from its beginning.
@@ -318,7 +341,7 @@ struct Times {
     served: Duration,
     loaded: Duration,
     /// Processor time to the first hit, and of all of it.
-    cpu: [Duration; 2],
+    cpu: [Cpu; 2],
     /// `dd` over the same copy of the directory, before and after.
     dd: [Duration; 2],
 }
@@ -336,7 +359,7 @@ fn measure(clock: &SystemClock, millions: u64) {
         log: geometry.log_offset()..geometry.log_offset() + geometry.log_bytes(),
         reads: Reads::default(),
     };
-    let (begin, cpu_before) = (clock.mono(), cpu());
+    let (begin, cpu_before) = (clock.mono(), Cpu::now());
     let (mut stripe, report) = counted.recover(&geometry);
     let known = clock.mono().since(begin);
     counted.read_page_of(&mut stripe, last);
@@ -344,13 +367,13 @@ fn measure(clock: &SystemClock, millions: u64) {
     drive(&mut stripe, &device, LATE);
     hit(&device, &stripe.directory(), last);
     let (served, first) = (clock.mono().since(begin), counted.reads);
-    let cpu_first = cpu().saturating_sub(cpu_before);
+    let cpu_first = Cpu::now().since(cpu_before);
     counted.read_pages(&mut stripe);
     let times = Times {
         known,
         served,
         loaded: clock.mono().since(begin),
-        cpu: [cpu_first, cpu().saturating_sub(cpu_before)],
+        cpu: [cpu_first, Cpu::now().since(cpu_before)],
         dd: [before, file.dd(clock, &copy)],
     };
     assert_eq!((stripe.page_count().bad, report.suspect), (0, false));
@@ -373,10 +396,11 @@ fn print_times(millions: u64, directory_bytes: u64, times: &Times) {
         each(times.loaded),
     );
     println!(
-        "  processor time {:.3} s to the first hit, {:.3} s in all ({:.2} s a GB); dd of the copy {before:.3} s before, {after:.3} s after: loaded in {:.2} times dd",
-        times.cpu[0].as_secs_f64(),
-        times.cpu[1].as_secs_f64(),
-        each(times.cpu[1]),
+        "  processor time {:.3} s to the first hit, {:.3} s in all ({:.2} s a GB), {:.3} s of it the system's; dd of the copy {before:.3} s before, {after:.3} s after: loaded in {:.2} times dd",
+        times.cpu[0].all().as_secs_f64(),
+        times.cpu[1].all().as_secs_f64(),
+        each(times.cpu[1].all()),
+        times.cpu[1].system.as_secs_f64(),
         2.0 * times.loaded.as_secs_f64() / (before + after),
     );
 }
