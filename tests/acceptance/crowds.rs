@@ -234,15 +234,16 @@ fn thousands_follow_one_fetch_from_its_middle_to_its_end() {
 fn two_hundred_clients_and_one_that_reads_nothing_take_one_fetch_and_little_memory() {
     run(async {
         let crowd = Crowd::before(Origin::new(STORED, 20_000_000, 0)).await;
-        // What the first crowd leaves in memory stays there for all that follow.
-        crowd.pass("/first").await;
-        let before = crowd.memory("VmRSS:");
-        crowd.forget_peak();
-        crowd.pass("/a").await;
-        let grown = crowd.memory("VmHWM:").saturating_sub(before);
-        // The device's queue is most of it; each client for itself took 200.
-        assert!(grown <= 40 * MIB, "{} MiB", grown / MIB);
-        assert_eq!(crowd.asked(), 2);
+        // The first round brings in the program's own pages too, which are many
+        // in a debug build; what it leaves in memory serves all that follow.
+        for (round, (path, most)) in [("/first", 48), ("/a", 16)].into_iter().enumerate() {
+            let before = crowd.memory("VmRSS:");
+            crowd.forget_peak();
+            crowd.pass(path).await;
+            let grown = crowd.memory("VmHWM:").saturating_sub(before);
+            assert!(grown <= most * MIB, "{} MiB in round {round}", grown / MIB);
+            assert_eq!(crowd.asked(), round + 1);
+        }
     });
 }
 
