@@ -4,6 +4,7 @@ pub mod aligned;
 pub mod clock;
 pub mod complaints;
 pub mod huge;
+pub mod memory;
 pub(crate) mod planted;
 pub mod prng;
 pub mod scheme;

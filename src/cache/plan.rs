@@ -8,6 +8,7 @@ use super::options::{CacheOptions, SpanOptions};
 use super::span::{self, Allotted, Intent, Judged, Piece, Room, SpanError, allot};
 use crate::cache::format::span_header::StripeSlot;
 use crate::device::{self, OpenRequest};
+use std::collections::HashMap;
 use std::iter::Sum;
 use std::ops::Add;
 use std::path::PathBuf;
@@ -148,7 +149,8 @@ pub(super) fn plan(
     mut known: Known,
     in_use: &dyn Fn(u128) -> Option<Holding>,
 ) -> (Vec<SpanPlan>, Vec<u128>) {
-    let sights: Vec<Sight> = options.spans.iter().map(look).collect();
+    let mut sights: Vec<Sight> = options.spans.iter().map(look).collect();
+    refuse_twins(&mut sights);
     sights.iter().for_each(|sight| known.meet(sight.places()));
     let is_whole = sights.iter().all(|sight| sight.seen.is_ok());
     let is_fixed = !is_whole && !options.volumes.is_empty();
@@ -175,6 +177,22 @@ pub(super) fn plan(
         }
     });
     (plans.collect(), uuids)
+}
+
+/// Refuses what a start refuses: a span with the UUID of one before it.
+fn refuse_twins(sights: &mut [Sight]) {
+    let mut first: HashMap<u128, PathBuf> = HashMap::new();
+    for sight in sights {
+        let Ok(Seen::Device(judged)) = &sight.seen else {
+            continue;
+        };
+        let known = first.get(&judged.uuid()).map(PathBuf::as_path);
+        if let Err(twin) = judged.clone().unless_twin(known) {
+            sight.seen = Err(twin.to_string());
+            continue;
+        }
+        first.insert(judged.uuid(), judged.path().to_owned());
+    }
 }
 
 fn look(span: &SpanOptions) -> Sight {

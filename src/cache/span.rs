@@ -268,14 +268,22 @@ impl Place<'_> {
                 is,
             });
         }
-        if self
-            .cap
-            .is_some_and(|cap| layout::usable(cap, content.block) < content.size)
-        {
-            tracing::warn!(path = %self.path.display(), size = content.size,
-                "the span keeps the size it was made with; a smaller one holds after init");
-        }
+        self.say_size(&content, is);
         Ok(content)
+    }
+
+    /// Tells who set a size that it is another one.
+    fn say_size(&self, content: &SpanContent, is: u64) {
+        let Some(cap) = self.cap else { return };
+        let (path, size) = (self.path.display(), content.size);
+        if layout::usable(cap, content.block) < size {
+            tracing::warn!(%path, size,
+                "the span keeps the size it was made with; a smaller one holds after init");
+        } else if cap > is && cap - is >= MIN_STRIPE_BYTES {
+            tracing::warn!(%path, size, %cap,
+                "the span is smaller than its SIZE in storage.config; a file has that after \
+                 truncate -s {cap} {path} and a start, which keeps what it holds");
+        }
     }
 
     /// `content` with the new room of a device that has grown, if that holds a

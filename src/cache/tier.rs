@@ -7,7 +7,7 @@ mod sketch;
 
 pub(crate) use budget::WriteBudget;
 pub(crate) use cause::WriteCause;
-pub(crate) use life::Life;
+pub(crate) use life::{Left, Life, Writes};
 pub(crate) use sketch::Sketch;
 
 use crate::metrics::Metric;

@@ -1,6 +1,6 @@
 //! What a parser says about a line it can't take.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 /// One fault in a configuration file, with its place and its cure.
@@ -25,14 +25,26 @@ impl fmt::Display for ConfigError {
         let Self {
             file, line, column, ..
         } = self;
-        write!(f, "{file}:{line}:{column}: {}", self.what)?;
+        write!(f, "{file}:{line}:{column}: {}", Printable(&self.what))?;
         if !self.token.is_empty() {
-            write!(f, " (at \"{}\")", self.token)?;
+            write!(f, " (at \"{}\")", Printable(&self.token))?;
         }
         match &self.help {
-            Some(help) => write!(f, "; {help}"),
+            Some(help) => write!(f, "; {}", Printable(help)),
             None => Ok(()),
         }
+    }
+}
+
+/// Text of a file for a terminal, which obeys control characters.
+struct Printable<'a>(&'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| match c.is_control() {
+            true => write!(f, "{}", c.escape_default()),
+            false => f.write_char(c),
+        })
     }
 }
 
@@ -92,6 +104,18 @@ mod tests {
             what: "wrong".into(),
             help: None,
         }
+    }
+
+    #[test]
+    fn a_message_has_no_control_characters_of_the_file() {
+        let error = ConfigError {
+            token: "\u{1b}[31mmapp\r".into(),
+            what: "unknown \u{9b}".into(),
+            help: Some("map\u{7}?".into()),
+            ..at("a", 1, 2)
+        };
+        let shown = r#"a:1:2: unknown \u{9b} (at "\u{1b}[31mmapp\r"); map\u{7}?"#;
+        assert_eq!(error.to_string(), shown);
     }
 
     #[test]

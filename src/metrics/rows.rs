@@ -23,7 +23,7 @@ metrics! {
     CacheDirectoryCollision = "proxy.process.cache.directory_collision", Counter;
     /// Directory entries that the stripes have room for.
     CacheDirentriesTotal = "proxy.process.cache.direntries.total", Gauge;
-    /// Directory entries that name a fragment of an object.
+    /// Directory entries that name a fragment of an object; counted every 10 seconds, or less often where that would take more than a hundredth of the time.
     CacheDirentriesUsed = "proxy.process.cache.direntries.used", Gauge;
     /// Cache reads answered from the capacity tier.
     CacheDiskReadSuccess = "proxy.process.cache.disk.read.success", Counter;

@@ -132,8 +132,14 @@ fn check_kind<T: Record>(record: &T) -> Result<(), FormatError> {
     if found != T::MAGIC {
         return Err(FormatError::Magic { found });
     }
-    if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
-        return Err(FormatError::Version { found: version });
+    check_version(version)
+}
+
+/// # Errors
+/// `Version` of what this program does not read.
+fn check_version(found: u16) -> Result<(), FormatError> {
+    if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&found) {
+        return Err(FormatError::Version { found });
     }
     Ok(())
 }

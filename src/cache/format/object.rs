@@ -23,7 +23,7 @@
 //! |     40 |     4 | key_length     | bytes of the key's text                         |
 //! |     44 |     4 | meta_length    | bytes of the proxy's meta                       |
 
-use super::{FORMAT_VERSION, FormatError, to_u64, to_usize};
+use super::{FORMAT_VERSION, FormatError, check_version, to_u64, to_usize};
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::little_endian::{U16, U32, U64, U128};
@@ -140,10 +140,7 @@ impl ObjectContent {
             need: to_u64(OBJECT_HEAD_BYTES),
             have: to_u64(bytes.len()),
         })?;
-        let version = head.version.get();
-        if version != FORMAT_VERSION {
-            return Err(FormatError::Version { found: version });
-        }
+        check_version(head.version.get())?;
         let kind = kind(head.kind)?;
         let key_end = OBJECT_HEAD_BYTES.saturating_add(to_usize(head.key_length.get().into()));
         let end = key_end.saturating_add(to_usize(head.meta_length.get().into()));

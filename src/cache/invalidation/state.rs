@@ -8,7 +8,7 @@ use super::rules::Clears;
 use super::{served, spare};
 use crate::base::planted::{Planted, is_planted};
 use crate::base::prng::system_u128;
-use crate::cache::tier::Life;
+use crate::cache::tier::Writes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -294,22 +294,22 @@ impl State {
         Ok(())
     }
 
-    /// Remembers what was written to a span in its life; durable soon.
+    /// Remembers what was written to a span, and may be; durable soon.
     ///
     /// # Errors
     /// When the state can't be written.
-    pub(crate) fn set_life(&self, span: u128, life: Life) -> Result<(), StateError> {
-        self.lives.insert(span.to_le_bytes(), &life.to_bytes())?;
+    pub(crate) fn set_writes(&self, span: u128, writes: Writes) -> Result<(), StateError> {
+        self.lives.insert(span.to_le_bytes(), writes.to_bytes())?;
         Ok(())
     }
 
-    /// What was written to a span in its life, as far as is known.
+    /// What was written to a span, and may be, as far as is known.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub(crate) fn life(&self, span: u128) -> Result<Life, StateError> {
+    pub(crate) fn writes(&self, span: u128) -> Result<Writes, StateError> {
         let kept = self.lives.get(span.to_le_bytes())?;
-        Ok(kept.map_or_else(Life::default, |bytes| Life::of_bytes(&bytes)))
+        Ok(kept.map_or_else(Writes::default, |bytes| Writes::of_bytes(&bytes)))
     }
 
     /// Whether a span is in use.

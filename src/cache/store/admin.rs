@@ -201,14 +201,19 @@ impl Cache {
 
     /// Writes down what was written to the spans of the fast tier so far.
     pub(super) fn remember_lives(&self) -> Result<(), StateError> {
-        let now = self.clock.mono();
         let live = live_spans(&self.spans.lock());
         let mut fast = live.iter().filter(|span| span.tier == SpanTier::Fast);
-        fast.try_for_each(|span| self.state.set_life(span.uuid, span.life(now)))
+        fast.try_for_each(|span| self.remember_writes(span))
+    }
+
+    fn remember_writes(&self, span: &LiveSpan) -> Result<(), StateError> {
+        let writes = span.writes(self.clock.mono(), self.clock.wall());
+        self.state.set_writes(span.uuid, writes)
     }
 
     /// Takes a span out of use, written out first, and keeps it so over
-    /// restarts. Its keys move to the other spans.
+    /// restarts. Its keys move to the other spans, and its device closes as soon
+    /// as what it was asked for has ended.
     ///
     /// # Errors
     /// `Unknown`, `Unchanged`, and `State` when that can't be remembered: then
@@ -226,6 +231,7 @@ impl Cache {
         live.go_offline();
         live.retire();
         self.thread.place_anew().await;
+        live.let_go();
         Ok(())
     }
 
@@ -416,8 +422,7 @@ impl Cache {
             if span.has_ended() {
                 self.remember_end(&span);
             }
-            let life = span.life(self.clock.mono());
-            if let Err(error) = self.state.set_life(span.uuid, life) {
+            if let Err(error) = self.remember_writes(&span) {
                 tracing::error!(%error, "what was written to a span could not be remembered");
             }
             self.ram.retain(|stored| !stored.is_on(span.uuid));

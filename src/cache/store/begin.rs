@@ -32,8 +32,8 @@ pub(super) struct Made {
 pub(super) fn make(shared: &Shared<'_>, span: &Span, options: &SpanOptions, is_back: bool) -> Made {
     let now = shared.clock.mono();
     let live = LiveSpan::new(span, options, &shared.live, now);
-    let past = shared.state.life(live.uuid).unwrap_or_default();
-    let live = Arc::new(live.with_past(past));
+    let past = shared.state.writes(live.uuid).unwrap_or_default();
+    let live = Arc::new(live.with_past(past, shared.clock.wall()));
     let presence = presence(shared.state, &live);
     let is_back = (is_back || presence != Presence::Here) && !is_planted(Planted::ReturnTrusted);
     match presence {

@@ -11,6 +11,7 @@ use super::thread::{self, CacheThread};
 use super::warm::Warmer;
 use super::{Cache, State};
 use crate::base::clock::Clock;
+use crate::base::memory;
 use crate::base::size::MIB;
 use crate::cache::format::span_header::StripeSlot;
 use crate::cache::inspect::{SpanOutcome, SpanReport};
@@ -344,8 +345,47 @@ fn automatic_ram(options: &CacheOptions, volume: &Volume) -> u64 {
         let average = options.average_object_bytes(stripe.span_tier(), stripe.span_bytes());
         stripe.candidate().bytes / average.max(512)
     });
-    match slots.sum::<u64>() * SLOT_BYTES * RAM_BY_DIRECTORY {
+    sized_ram(slots.sum::<u64>() * SLOT_BYTES, memory::bytes())
+}
+
+/// Bytes of the RAM cache beside so many of directories: ten times as many, and
+/// no more than half of the memory that they leave.
+fn sized_ram(directories: u64, memory: Option<u64>) -> u64 {
+    let wanted = match directories.saturating_mul(RAM_BY_DIRECTORY) {
         0 => RAM_ALONE,
         size => size.max(RAM_LEAST),
+    };
+    let most = memory.map_or(u64::MAX, |memory| memory.saturating_sub(directories) / 2);
+    if most < wanted {
+        tracing::info!(
+            wanted,
+            most,
+            directories,
+            "the RAM cache is held to half of the \
+            memory that the directories leave; proxy.config.cache.ram_cache.size sets it"
+        );
+    }
+    wanted.min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ram_follows_the_storage_up_to_half_of_what_the_directories_leave() {
+        const GIB: u64 = 1 << 30;
+        for (directories, memory, size) in [
+            (0, Some(64 * GIB), RAM_ALONE),
+            (0, Some(MIB), MIB / 2),
+            (1000, None, RAM_LEAST),
+            (GIB, None, 10 * GIB),
+            (GIB, Some(64 * GIB), 10 * GIB),
+            (GIB, Some(9 * GIB), 4 * GIB),
+            (32 * GIB, Some(64 * GIB), 16 * GIB),
+            (32 * GIB, Some(16 * GIB), 0),
+        ] {
+            assert_eq!(sized_ram(directories, memory), size, "{directories}");
+        }
     }
 }

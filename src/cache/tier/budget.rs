@@ -2,6 +2,7 @@
 //! bytes.
 
 use crate::base::clock::MonoTime;
+use std::time::Duration;
 
 /// Nanoseconds of a day.
 const DAY: i128 = 86_400_000_000_000;
@@ -72,6 +73,22 @@ impl WriteBudget {
         Some(u64::try_from(self.left / DAY).unwrap_or(0))
     }
 
+    /// Bytes left, less than none if some are owed; `None` without a limit.
+    pub(crate) fn balance(&mut self, now: MonoTime) -> Option<i64> {
+        if self.per_day == 0 {
+            return None;
+        }
+        self.refill(now);
+        Some(i64::try_from(self.left.div_euclid(DAY)).unwrap_or(i64::MAX))
+    }
+
+    /// Goes on from a balance of so long ago.
+    pub(crate) fn resume(&mut self, balance: i64, ago: Duration) {
+        let owed_most = -scaled(self.per_day);
+        self.left = (i128::from(balance) * DAY).max(owed_most);
+        self.gain(ago);
+    }
+
     /// Takes `bytes` that are written in any case. The debt is a day's bytes
     /// at most.
     pub(crate) fn charge(&mut self, now: MonoTime, bytes: u64) {
@@ -88,10 +105,14 @@ impl WriteBudget {
     }
 
     fn refill(&mut self, now: MonoTime) {
-        let since = i128::try_from(now.since(self.at).as_nanos()).unwrap_or(i128::MAX);
-        let more = since.saturating_mul(i128::from(self.per_day));
-        self.left = self.left.saturating_add(more).min(scaled(self.burst));
+        self.gain(now.since(self.at));
         self.at = self.at.max(now);
+    }
+
+    fn gain(&mut self, time: Duration) {
+        let time = i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
+        let more = time.saturating_mul(i128::from(self.per_day));
+        self.left = self.left.saturating_add(more).min(scaled(self.burst));
     }
 }
 
@@ -102,7 +123,6 @@ fn scaled(bytes: u64) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -162,6 +182,29 @@ mod tests {
         budget.configure(at(1), 2400, 50);
         assert!(!budget.take(at(1), 51));
         assert!(budget.take(at(1), 50));
+    }
+
+    #[test]
+    fn a_budget_that_is_resumed_has_what_was_left_and_what_came_since() {
+        for (spent, balance, hours, left) in [
+            (100, 0, 0, 0),
+            (100, 0, 1, 100),
+            (40, 60, 0, 60),
+            (0, 100, 5, 100),
+            (250, -150, 1, 0),
+            (250, -150, 2, 50),
+        ] {
+            let mut before = WriteBudget::new(at(0), 2400, 100);
+            before.charge(at(0), spent);
+            assert_eq!(before.balance(at(0)), Some(balance));
+            let mut again = WriteBudget::new(at(7), 2400, 100);
+            again.resume(balance, HOUR * hours);
+            assert_eq!(again.left(at(7)), Some(left), "{spent} {hours}");
+        }
+        let mut again = WriteBudget::new(at(7), 2400, 100);
+        again.resume(i64::MIN, Duration::ZERO);
+        assert_eq!(again.balance(at(7)), Some(-2400));
+        assert_eq!(WriteBudget::new(at(0), 0, 0).balance(at(0)), None);
     }
 
     #[test]

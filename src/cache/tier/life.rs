@@ -1,10 +1,55 @@
-//! What a device of the fast tier was written to in its life.
+//! What a device of the fast tier was written to in its life, and what may be
+//! written to it yet.
 
 /// Bytes written to a span, and the seconds that it was in use for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) written: u64,
     pub(crate) seconds: u64,
+}
+
+/// What was left of a span's write budget at a moment; less than nothing is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) bytes: i64,
+    /// Unix time in seconds.
+    pub(crate) at_s: u64,
+}
+
+/// What is remembered of a span's writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Writes {
+    pub(crate) life: Life,
+    /// `None` without a limit.
+    pub(crate) left: Option<Left>,
+}
+
+impl Writes {
+    /// As they are kept: life, bytes left, when; all little-endian. Without a
+    /// limit the life alone.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.life.to_bytes().to_vec();
+        if let Some(left) = self.left {
+            bytes.extend(left.bytes.to_le_bytes());
+            bytes.extend(left.at_s.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What was kept; nothing if that is none.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        let (life, left) = bytes.split_at_checked(16).unwrap_or_default();
+        let left = left.split_at_checked(8).and_then(|(bytes, at_s)| {
+            Some(Left {
+                bytes: i64::from_le_bytes(bytes.try_into().ok()?),
+                at_s: u64::from_le_bytes(at_s.try_into().ok()?),
+            })
+        });
+        Self {
+            life: Life::of_bytes(life),
+            left,
+        }
+    }
 }
 
 impl Life {
@@ -25,14 +70,12 @@ impl Life {
         Some(u64::try_from(days).unwrap_or(u64::MAX))
     }
 
-    /// As it is kept.
-    pub(crate) fn to_bytes(self) -> [u8; 16] {
+    fn to_bytes(self) -> [u8; 16] {
         let both = u128::from(self.written) << 64 | u128::from(self.seconds);
         both.to_le_bytes()
     }
 
-    /// What was kept; nothing if that is none.
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+    fn of_bytes(bytes: &[u8]) -> Self {
         let both = bytes.try_into().map_or(0, u128::from_le_bytes);
         let [seconds, written] = [both, both >> 64].map(|part| part & u128::from(u64::MAX));
         Self {
@@ -75,7 +118,18 @@ mod tests {
             written: u64::MAX - 3,
             seconds: 5,
         };
-        assert_eq!(Life::of_bytes(&life.to_bytes()), life);
-        assert_eq!(Life::of_bytes(b"else"), Life::default());
+        let owed = Left {
+            bytes: -7,
+            at_s: u64::MAX,
+        };
+        for left in [None, Some(owed)] {
+            let writes = Writes { life, left };
+            assert_eq!(Writes::of_bytes(&writes.to_bytes()), writes);
+        }
+        for none in [&b"else"[..], b"", &[1; 15]] {
+            assert_eq!(Writes::of_bytes(none), Writes::default());
+        }
+        let half = [&life.to_bytes()[..], b"half"].concat();
+        assert_eq!(Writes::of_bytes(&half), Writes { life, left: None });
     }
 }

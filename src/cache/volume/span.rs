@@ -3,12 +3,13 @@
 use super::live::LiveStripe;
 use super::tally::Tally;
 use super::watch::Watch;
-use crate::base::clock::MonoTime;
+use crate::base::clock::{MonoTime, WallTime};
 use crate::base::planted::{Planted, is_planted};
+use crate::base::simulated::is_simulated;
 use crate::cache::inspect::{SpanState, SpanStatus, StripeStatus};
 use crate::cache::options::{LiveOptions, SpanOptions};
 use crate::cache::span::{Room, Span};
-use crate::cache::tier::{Life, SpanTier, WriteBudget};
+use crate::cache::tier::{Left, Life, SpanTier, WriteBudget, Writes};
 use crate::device::{Device, DeviceError, Request};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::fmt;
@@ -89,9 +90,13 @@ impl LiveSpan {
         }
     }
 
-    /// The same span, which has had this life before.
-    pub(in crate::cache) const fn with_past(mut self, past: Life) -> Self {
-        self.past = past;
+    /// The same span, of whose writes until `now` this is known.
+    pub(in crate::cache) fn with_past(mut self, past: Writes, now: WallTime) -> Self {
+        self.past = past.life;
+        if let Some(left) = past.left {
+            let ago = Duration::from_secs(now.as_secs().saturating_sub(left.at_s));
+            self.budget.get_mut().resume(left.bytes, ago);
+        }
         self
     }
 
@@ -123,6 +128,18 @@ impl LiveSpan {
         })
     }
 
+    /// What is to be remembered of its writes until now.
+    pub(in crate::cache) fn writes(&self, now: MonoTime, wall: WallTime) -> Writes {
+        let left = self.budget.lock().balance(now);
+        Writes {
+            life: self.life(now),
+            left: left.map(|bytes| Left {
+                bytes,
+                at_s: wall.as_secs(),
+            }),
+        }
+    }
+
     /// The device, to start a request on; `None` once it is closed.
     pub(super) fn device(&self) -> Option<Arc<dyn Device>> {
         self.device.read().clone()
@@ -148,6 +165,21 @@ impl LiveSpan {
                 break;
             }
             std::thread::yield_now();
+        }
+    }
+
+    /// As [`Self::close`], by a thread of its own: a device that answers nothing
+    /// holds nobody up. Who wants its path opens it again, or something else.
+    pub(in crate::cache) fn let_go(self: &Arc<Self>) {
+        if is_simulated() {
+            return self.close();
+        }
+        let span = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("strata-close".into());
+        if let Err(error) = thread.spawn(move || span.close()) {
+            tracing::warn!(path = %self.options.path.display(), %error,
+                "no thread to close a device that is out of use: it stays open until it is \
+                 online again or made anew");
         }
     }
 

@@ -20,7 +20,7 @@ Written from the tables in `src/config/records/` by `UPDATE_DOCS=1 cargo test`; 
 - INT: decimal or `0x` hexadecimal, then at most one of K, M, G, T (upper case, powers of 1024).
 - STRING: the rest of the line, without quotes or escapes. NULL unsets it, or resets it to its default where it can't be unset.
 - `#` begins a comment as the first visible character of a line, and after an INT or FLOAT and a blank; there `//` does too. In a STRING it is text.
-- A name set twice has its last value. A line that can't be understood is skipped, with a warning.
+- A name set twice has its last value, with a warning. A line that can't be understood is skipped, with a warning.
 - A value that is no number, or outside its record's range, is an error: at the start the server does not start, at a reload nothing changes.
 - An unknown name is a warning that names the nearest record; a name that has no effect is a warning too.
 

@@ -202,9 +202,15 @@ impl Reader {
         }
         self.warn_of_comment(line, entry, spec);
         let place = line.place(entry.value.column);
-        self.file
-            .records
-            .insert(spec.name, FileRecord { value, place });
+        let record = FileRecord { value, place };
+        if let Some(first) = self.file.records.insert(spec.name, record) {
+            let first = first.place.line;
+            let what = format!(
+                "{} is set in line {first} already; this line holds",
+                spec.name
+            );
+            self.warn(line, entry.name, &what);
+        }
     }
 
     /// A `#` after a string looks like a comment, but is part of the value.
@@ -281,6 +287,17 @@ mod tests {
             assert_eq!(found, Findings::default(), "{comment}");
             assert_eq!(value(&file, CUTOFF), "40");
         }
+    }
+
+    #[test]
+    fn a_record_that_is_set_twice_has_its_last_value_and_a_warning() {
+        let name = "proxy.config.http.cache.http";
+        let text = format!("CONFIG {name} INT 0\n\nCONFIG {name} INT 1\n");
+        let (file, found) = parse(&text);
+        assert_eq!(file.records[name].place.line, 3);
+        let what = format!("{name} is set in line 1 already; this line holds");
+        let warned = format!("records.config:3:8: {what} (at \"{name}\")");
+        assert_eq!(shown(&found.warnings), [warned]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::cache::options::SpanOptions;
 use crate::cache::plan::{Holding, plan_storage};
 use crate::cache::tier::SpanTier;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn spans(dir: &Path) -> [PathBuf; 2] {
     [dir.join("one"), dir.join("two")]
@@ -47,6 +48,31 @@ async fn stop(cache: Arc<Cache>, dir: &Path) {
     for path in spans(dir) {
         std::fs::File::open(path).unwrap().lock().unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_span_that_is_taken_out_of_use_lets_its_device_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, other] = spans(dir.path());
+    let (cache, _) = start(dir.path(), false).await;
+    let is_free = |path: &Path| std::fs::File::open(path).unwrap().try_lock().is_ok();
+    assert!(!is_free(&one));
+    cache.offline(&one).await.unwrap();
+    let (send, freed) = std::sync::mpsc::channel();
+    let path = one.clone();
+    std::thread::spawn(move || {
+        std::fs::File::open(path).unwrap().lock().unwrap();
+        send.send(())
+    });
+    let freed = freed.recv_timeout(Duration::from_secs(30));
+    freed.expect("its file is locked by nobody any more");
+    assert!(!is_free(&other));
+    while cache.online(&one).is_err() {
+        // The thread above lets its lock go.
+        std::thread::yield_now();
+    }
+    assert!(!is_free(&one));
+    stop(cache, dir.path()).await;
 }
 
 #[tokio::test]
@@ -197,6 +223,23 @@ async fn a_plan_promises_nothing_of_any_span_once_one_tells_of_a_lost_run() {
     std::fs::rename(&older, &state).unwrap();
     assert_eq!(kept(&options).objects, 0);
     assert!(check_spans(&options).all(|check| !check.is_sound()));
+}
+
+#[tokio::test]
+async fn a_plan_refuses_the_copy_of_a_span_as_a_start_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, two] = spans(dir.path());
+    let (cache, _) = start(dir.path(), false).await;
+    stop(cache, dir.path()).await;
+    std::fs::copy(one, two).unwrap();
+    let plans = plan_storage(&options(dir.path(), false));
+    let (cache, reports) = start(dir.path(), false).await;
+    stop(cache, dir.path()).await;
+    assert_eq!(plans[0].refused, None);
+    let SpanOutcome::Refused(why) = &reports[1].outcome else {
+        panic!("the copy was taken");
+    };
+    assert_eq!(plans[1].refused.as_ref(), Some(why));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::super::open::open_over;
 use super::*;
-use crate::cache::options::{SpanOptions, VolumeOptions};
+use crate::cache::options::{SpanOptions, TierOptions, VolumeOptions};
 use crate::cache::tier::SpanTier;
 use crate::device::{DeviceKind, MemDisk, OpenedDevice};
 use std::path::{Path, PathBuf};
@@ -24,6 +24,7 @@ pub(super) struct Machine {
     pub(super) fragment_bytes: u32,
     /// Bytes a second to read ahead.
     pub(super) warm_rate: u64,
+    pub(super) tier: TierOptions,
 }
 
 /// A cache on a machine.
@@ -66,6 +67,7 @@ impl Machine {
             hosting: Hosting::default(),
             fragment_bytes: CacheOptions::default().target_fragment_size,
             warm_rate: 1 << 30,
+            tier: TierOptions::default(),
         }
     }
 
@@ -90,6 +92,7 @@ impl Machine {
             state_dir: Some(self.state.path().to_owned()),
             ram: self.ram,
             warm_rate: self.warm_rate,
+            tier: self.tier,
             ..CacheOptions::default()
         };
         let devices = (0..).zip(&self.disks).map(|(n, (_, disk))| {

@@ -328,6 +328,38 @@ async fn promotions_end_with_the_write_budget_and_each_refusal_is_counted() {
 }
 
 #[tokio::test]
+async fn a_start_gives_a_span_no_more_to_write_than_was_left_and_came_since() {
+    let mut machine = Machine::with(&FAST_FIRST);
+    machine.tier = TierOptions {
+        fast_write_budget: 2_400_000,
+        fast_write_burst: 200_000,
+        promote_after: 0,
+        ..TierOptions::default()
+    };
+    let left = |running: &Running| {
+        running.cache.publish();
+        running.count(Metric::TierFastBudgetLeft)
+    };
+    let first = machine.start().await;
+    for n in 0..40 {
+        store(&first.cache, &key(n), &text(n, 9000)).unwrap();
+    }
+    first.cache.sync().await;
+    for n in 0..40 {
+        first.read(n, &text(n, 9000)).await;
+    }
+    first.cache.mover.settled().await;
+    assert!(left(&first) < 10_000);
+    first.cache.shutdown().await;
+    first.kill();
+    let second = machine.start().await;
+    assert!(left(&second) < 10_000, "{}", left(&second));
+    second.clock.advance(Duration::from_secs(3600));
+    assert!(left(&second) > 50_000);
+    assert!(left(&second) <= 110_000, "{}", left(&second));
+}
+
+#[tokio::test]
 async fn by_record_fills_go_to_the_fast_tier_while_its_budget_lasts() {
     let machine = Machine::with(&FAST_FIRST);
     let running = machine.start().await;
