@@ -6,10 +6,11 @@
 
 use crate::support::{Client, Origin, Proxy, ok, until};
 use socket2::SockRef;
-use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use strata::base::prng::{Prng, system_u64};
 use strata::metrics::Metric;
@@ -31,7 +32,7 @@ impl End {
                 .set_linger(Some(Duration::ZERO))
                 .unwrap(),
             // Until the proxy has had enough of it.
-            Self::Silence => drop(std::io::Read::read(&mut stream, &mut [0])),
+            Self::Silence => drop(stream.read(&mut [0])),
         }
     }
 }
@@ -354,4 +355,42 @@ fn no_client_of_an_origin_that_is_killed_gets_a_clean_wrong_body() {
         println!("STRATA_BROKEN_SEED={seed}");
         kill(&Round::of(seed));
     }
+}
+
+/// Answers so many requests, each on a connection of its own, and is gone.
+fn passing(listener: TcpListener, answers: usize, body: &'static str) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for _ in 0..answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert_ne!(stream.read(&mut [0; 4096]).unwrap(), 0);
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\n";
+            write!(stream, "{head}{body}").unwrap();
+        }
+    })
+}
+
+#[test]
+fn an_address_that_could_not_be_connected_to_is_tried_behind_the_others_for_a_while() {
+    let one = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = one.local_addr().unwrap().port();
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = dir.path().join("hosts");
+    std::fs::write(&hosts, "127.0.0.2 site.example\n127.0.0.1 site.example\n").unwrap();
+    let records = format!(
+        "CONFIG proxy.config.hostdb.host_file.path STRING {}\n\
+         CONFIG proxy.config.http.down_server.cache_time INT 3600\n",
+        hosts.display()
+    );
+    let proxy = Proxy::with(&records, &format!("map / http://site.example:{port}/\n"));
+    let mut client = Client::connect(proxy.address);
+    let mut ask = || client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").text();
+    let one = passing(one, 2, "one");
+    assert_eq!(ask(), "one", "the first address refuses");
+    let two = TcpListener::bind(("127.0.0.2", port)).unwrap();
+    assert_eq!(ask(), "one", "it counts as down");
+    one.join().unwrap();
+    let two = passing(two, 2, "two");
+    assert_eq!(ask(), "two", "nothing else is up");
+    assert_eq!(ask(), "two", "it is up again");
+    two.join().unwrap();
 }

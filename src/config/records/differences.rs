@@ -35,6 +35,7 @@ differences! {
     "proxy.config.http.cache.max_stale_age", "604800", "a day of stale answers is enough to repair an origin";
     "proxy.config.http.cache.open_write_fail_action", "0", "requests for what is being fetched follow the fetch";
     "proxy.config.http.cache.required_headers", "2", "RFC 9111 3: a heuristic lifetime is a lifetime";
+    "proxy.config.http.connect_attempts_rr_retries", "3", "the next address is tried at once";
     "proxy.config.http.insert_client_ip", "1", "a Client-ip that a client sends is not to be believed";
     "proxy.config.http.insert_response_via_str", "0", "RFC 9110 7.6.3: a gateway names itself in what it forwards";
     "proxy.config.http.negative_revalidating_lifetime", "1800", "an origin that answers with errors is stood in for as long as one that is silent; ATS counts from the error, Strata from the expiry";

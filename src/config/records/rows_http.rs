@@ -7,16 +7,16 @@ macro_rules! rows_http {
 http_chunking_enabled: int = 1, "proxy.config.http.chunking_enabled", between(0, 3), Reload, Rule, Ignored;
 /// Further attempts to connect to an origin.
 http_connect_attempts_max_retries: int = 3, "proxy.config.http.connect_attempts_max_retries", between(0, 254), Reload, Rule, Honoured;
-/// Further attempts to connect to an origin that is marked down.
-http_connect_attempts_max_retries_down_server: int = 1, "proxy.config.http.connect_attempts_max_retries_down_server", between(0, 254), Reload, Rule, Ignored;
-/// Failures at an address before the next one is tried.
-http_connect_attempts_rr_retries: int = 3, "proxy.config.http.connect_attempts_rr_retries", between(0, 254), Reload, Rule, Ignored;
+/// Further attempts to connect to an origin of which all addresses count as down.
+http_connect_attempts_max_retries_down_server: int = 1, "proxy.config.http.connect_attempts_max_retries_down_server", between(0, 254), Reload, Rule, Honoured;
+/// Failures in a row at an address before the next one is tried; each is tried once.
+http_connect_attempts_rr_retries: int = 1, "proxy.config.http.connect_attempts_rr_retries", between(0, 254), Reload, Rule, Honoured;
 /// Seconds for a connection to an origin.
 http_connect_attempts_timeout: int = 30, "proxy.config.http.connect_attempts_timeout", between(1, 86_400), Reload, Rule, Honoured;
 /// Ports that CONNECT may reach: numbers and ranges, or `*`.
 http_connect_ports: text = "443", "proxy.config.http.connect_ports", ANY, Reload, Global, Honoured;
-/// Seconds an address counts as down after it failed.
-http_down_server_cache_time: int = 60, "proxy.config.http.down_server.cache_time", SECONDS, Reload, Rule, Ignored;
+/// Seconds an address counts as down that could not be connected to, or until it answers: it is tried behind the others. Each event thread finds out for itself. 0 is never.
+http_down_server_cache_time: int = 60, "proxy.config.http.down_server.cache_time", SECONDS, Reload, Rule, Honoured;
 /// Networks whose clients may choose the origin (forward proxy), separated by blanks.
 http_forward_allow: text = "127.0.0.0/8 ::1", "proxy.config.http.forward_allow", form(Syntax::Networks), Reload, Global, Honoured;
 /// A request over TLS for a host that its connection's handshake does not meet the sni.toml of: 0 is served, 1 with a warning, 2 is answered 421.

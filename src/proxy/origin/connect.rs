@@ -1,6 +1,7 @@
 //! A new connection: resolve, judge the address, connect to that very one.
 
 use super::OriginOptions;
+use super::down;
 use super::error::OriginError;
 use super::judged::{Announcer, Judged};
 use super::pool::{Connection, PoolState, ServerKey, Slot};
@@ -142,23 +143,29 @@ impl Dial<'_> {
     }
 
     /// What `open` makes of the first address that it can. An address is tried
-    /// again within the record's limit, but for one whose server can't prove
+    /// again within the records' limits, but for one whose server can't prove
     /// itself: another may, and it would not a moment later.
     async fn first<T>(
         &self,
         addresses: &[IpAddr],
         open: impl AsyncFn(IpAddr) -> Result<T, OriginError>,
     ) -> Result<T, OriginError> {
-        let tries = addresses.len().max(self.options.connect_retries + 1);
+        let order = self.order(addresses);
         let mut last = OriginError::Closed("no address was tried".to_owned());
         let mut unproven = Vec::new();
-        for ip in addresses.iter().cycle().take(tries) {
+        for (nth, ip) in order.iter().enumerate() {
             if unproven.contains(ip) {
                 continue;
             }
             match open(*ip).await {
-                Ok(opened) => return Ok(opened),
+                Ok(opened) => {
+                    self.pool.down.borrow_mut().answered(self.at(*ip));
+                    return Ok(opened);
+                }
                 Err(error) => {
+                    if order.get(nth + 1) != Some(ip) {
+                        self.given_up(*ip, &error);
+                    }
                     if matches!(error, OriginError::Tls { .. }) {
                         unproven.push(*ip);
                     }
@@ -169,8 +176,33 @@ impl Dial<'_> {
         Err(last)
     }
 
+    fn order(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let now = self.pool.clock.mono();
+        let down = self.pool.down.borrow();
+        let is_down = |ip: IpAddr| down.has(self.at(ip), now);
+        down::attempts(addresses, is_down, self.options)
+    }
+
+    /// An address that nothing answers at counts as down for a while.
+    fn given_up(&self, ip: IpAddr, error: &OriginError) {
+        use OriginError::{Connect, ConnectTimeout};
+        if !matches!(error, Connect { .. } | ConnectTimeout { .. }) {
+            return;
+        }
+        let (now, time) = (self.pool.clock.mono(), self.options.down_time);
+        let mut down = self.pool.down.borrow_mut();
+        if down.failed(self.at(ip), now, time) {
+            let secs = time.as_secs();
+            tracing::warn!("{error}; the address counts as down for {secs} s, or until it answers");
+        }
+    }
+
+    const fn at(&self, ip: IpAddr) -> SocketAddr {
+        SocketAddr::new(ip, self.server.port)
+    }
+
     async fn open(&self, ip: IpAddr) -> Result<TcpStream, OriginError> {
-        let addr = SocketAddr::new(ip, self.server.port);
+        let addr = self.at(ip);
         let after = self.options.connect_timeout;
         let stream = tokio::time::timeout(after, TcpStream::connect(addr))
             .await

@@ -6,6 +6,7 @@
 //! docs/decisions/0010 and 0017).
 
 mod connect;
+mod down;
 mod error;
 mod exchange;
 mod judged;

@@ -13,6 +13,14 @@ pub struct OriginOptions {
     pub connect_timeout: Duration,
     /// Connections tried beyond the first (`http.connect_attempts_max_retries`).
     pub connect_retries: usize,
+    /// Those while all addresses are down
+    /// (`http.connect_attempts_max_retries_down_server`).
+    pub down_retries: usize,
+    /// Attempts at an address before the next one
+    /// (`http.connect_attempts_rr_retries`).
+    pub same_tries: usize,
+    /// How long an address is down (`http.down_server.cache_time`).
+    pub down_time: Duration,
     /// Longest silence (`http.transaction_no_activity_timeout_out`).
     pub no_activity: Duration,
     /// Longest exchange, `None` for any length
@@ -59,6 +67,9 @@ impl OriginOptions {
         Self {
             connect_timeout: seconds(records.http_connect_attempts_timeout),
             connect_retries: number(records.http_connect_attempts_max_retries),
+            down_retries: number(records.http_connect_attempts_max_retries_down_server),
+            same_tries: number(records.http_connect_attempts_rr_retries),
+            down_time: seconds(records.http_down_server_cache_time),
             no_activity: limit(records.http_transaction_no_activity_timeout_out),
             active: (!active.is_zero()).then_some(active),
             keep_alive: records.http_keep_alive_enabled_out != 0,

@@ -1,6 +1,7 @@
 //! One thread's connections to origins: idle ones, and how many there may be.
 
 use super::OriginOptions;
+use super::down::Down;
 use super::error::OriginError;
 use super::judged::Announcer;
 use super::request::RequestBody;
@@ -147,6 +148,8 @@ pub(super) struct PoolState {
     pub(super) clock: Arc<dyn Clock>,
     /// The connections of HTTP/2.
     pub(super) shared: SharedConnections,
+    /// The addresses that count as down.
+    pub(super) down: RefCell<Down>,
     idle: RefCell<HashMap<ServerKey, Vec<Idle>>>,
 }
 
@@ -157,6 +160,7 @@ impl PoolState {
             cells,
             clock,
             shared: SharedConnections::default(),
+            down: RefCell::default(),
             idle: RefCell::default(),
         }
     }
@@ -187,6 +191,7 @@ impl PoolState {
         }
         idle.retain(|_, list| !list.is_empty());
         self.shared.sweep(now, options.idle_timeout);
+        self.down.borrow_mut().sweep(now);
     }
 
     fn keep(&self, list: &mut Vec<Idle>, fits: impl Fn(&Idle) -> bool) {
