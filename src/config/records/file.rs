@@ -400,10 +400,11 @@ mod tests {
         );
         assert_eq!(file.others["proxy.config.admin.admin_user"], "admin");
         let shown = shown(&found.warnings);
-        assert_eq!(shown.len(), 3);
+        assert_eq!(shown.len(), 4);
         assert!(shown[0].contains("proxy.config.admin.admin_user is a record of ATS"));
         assert!(shown[1].contains("chunking_enabled is not honoured yet"));
-        assert!(shown[2].ends_with("did you mean proxy.config.http.chunking_enabled?"));
+        assert!(shown[2].contains("is set in line 2 already"));
+        assert!(shown[3].ends_with("did you mean proxy.config.http.chunking_enabled?"));
     }
 
     #[test]
