@@ -666,6 +666,8 @@ metrics! {
     OutcomeUncacheableStatus = "strata.outcome.uncacheable_status", Counter;
     /// Requests that ended so: `Vary: *` matches no other request (RFC 9110 12.5.5).
     OutcomeUncacheableVary = "strata.outcome.uncacheable_vary", Counter;
+    /// When the first of our certificates for origins ends, in seconds since 1970; 0 without any.
+    SslOriginCertificatesExpiry = "strata.ssl.origin_certificates_first_expiry", Gauge;
     /// Connections over TLS with origins that are not proven, and used all the same (`ssl.client.verify.server.policy` PERMISSIVE).
     SslOriginUnproven = "strata.ssl.origin_unproven", Counter;
     /// Handshakes with clients that failed since no certificate is for the name they asked for.

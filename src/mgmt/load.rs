@@ -2,7 +2,10 @@
 //! every error at once.
 
 mod ruled;
+mod storage;
 mod tls;
+
+pub use storage::storage_texts;
 
 use super::files::{Digests, Reader};
 use super::paths::RECORDS_NAME;
@@ -25,7 +28,7 @@ use crate::proxy::cache_rules::CacheRules;
 use crate::proxy::snapshot::SnapshotParts;
 use crate::proxy::tls::SniRules;
 use crate::remap::{IpAllow, RemapOptions, Table};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The file of the spans.
@@ -116,7 +119,7 @@ pub struct Loaded {
 pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
     let (mut loaded, mut found) = read(source, running);
     if !found.is_usable() {
-        found.extend(parts(&loaded).1);
+        found.extend(parts(&loaded, None).1);
         return Err(found);
     }
     loaded.warnings = found.warnings;
@@ -127,7 +130,7 @@ pub fn load(source: &Source, running: &Running) -> Result<Loaded, Findings> {
 #[must_use]
 pub fn faults(source: &Source, running: &Running) -> Vec<ConfigError> {
     let (loaded, mut found) = read(source, running);
-    found.extend(parts(&loaded).1);
+    found.extend(parts(&loaded, None).1);
     found.errors
 }
 
@@ -164,16 +167,16 @@ fn read_by(reader: &Reader, source: &Source, running: &Running) -> (Loaded, Find
     let cache_rules = read_cache_rules(reader, &records.cache_control_filename, &mut found);
     let ip_allow = read_ip_allow(reader, &records.cache_ip_allow_filename, &mut found);
     let interim = place_of(running, &records_file, "proxy.config.cache.interim.storage");
-    let storage = read_storage(reader, &records, &interim, &mut found);
-    let volumes = read_volumes(reader, &records, &mut found);
-    let hosting = read_hosting(reader, &records, &mut found);
+    let storage = storage::read_storage(reader, &records, &interim, &mut found);
+    let volumes = storage::read_volumes(reader, &records, &mut found);
+    let hosting = storage::read_hosting(reader, &records, &mut found);
     let multicert = tls::read_multicert(reader, &records, &mut found);
     let sni = tls::read_sni(reader, &records.ssl_servername_filename, &mut found);
     let place = place_of(running, &records_file, PORTS);
     found
         .errors
         .extend(tls::port_faults(&ports, (&records, &multicert), &place));
-    let unknown = hosting.unknown_volumes(&volume_numbers(&storage, &volumes));
+    let unknown = hosting.unknown_volumes(&storage::volume_numbers(&storage, &volumes));
     found.errors.extend(unknown);
     found
         .warnings
@@ -362,63 +365,6 @@ fn read_ports(
     ports
 }
 
-fn read_storage(
-    reader: &Reader,
-    records: &Records,
-    interim_place: &Place,
-    found: &mut Findings,
-) -> StorageFile {
-    let bytes = reader.read(STORAGE_NAME).unwrap_or_else(|error| {
-        found.errors.push(error);
-        None
-    });
-    let is_there = bytes.is_some();
-    if !is_there {
-        let what = "there is no such file; the cache is in RAM only";
-        found.warnings.push(start_of(STORAGE_NAME).error("", what));
-    }
-    let bytes = bytes.unwrap_or_default();
-    let (mut storage, findings) = StorageFile::parse(STORAGE_NAME, &bytes);
-    let is_sound = findings.is_usable();
-    found.extend(findings);
-    if let Some(interim) = &records.cache_interim_storage {
-        found.extend(storage.add_interim(interim, interim_place));
-    }
-    if is_there && is_sound && storage.spans.is_empty() {
-        let what = "it names no span; the cache is in RAM only";
-        found.warnings.push(start_of(STORAGE_NAME).error("", what));
-    }
-    storage
-}
-
-/// Texts in place of the files of spans and volumes, by the names of these.
-#[must_use]
-pub fn storage_texts(
-    records: &Records,
-    storage: Option<&str>,
-    volumes: Option<&str>,
-) -> BTreeMap<String, Vec<u8>> {
-    let storage = storage.map(|text| (STORAGE_NAME.to_owned(), text.into()));
-    let volumes = volumes.map(|text| (records.cache_volume_filename.to_string(), text.into()));
-    storage.into_iter().chain(volumes).collect()
-}
-
-fn read_volumes(reader: &Reader, records: &Records, found: &mut Findings) -> VolumeFile {
-    let name = &*records.cache_volume_filename;
-    let bytes = read_if_there(reader, name, found);
-    let (volumes, findings) = VolumeFile::parse(name, &bytes);
-    found.extend(findings);
-    volumes
-}
-
-fn read_hosting(reader: &Reader, records: &Records, found: &mut Findings) -> HostingFile {
-    let name = &*records.cache_hosting_filename;
-    let bytes = read_if_there(reader, name, found);
-    let (hosting, findings) = HostingFile::parse(name, &bytes);
-    found.extend(findings);
-    hosting
-}
-
 /// The bytes of a file that says nothing where it is not there.
 fn read_if_there(reader: &Reader, name: &str, found: &mut Findings) -> Vec<u8> {
     let bytes = reader.read(name).unwrap_or_else(|error| {
@@ -428,28 +374,26 @@ fn read_if_there(reader: &Reader, name: &str, found: &mut Findings) -> Vec<u8> {
     bytes.unwrap_or_default()
 }
 
-/// The volumes that spans are shared by or given to.
-fn volume_numbers(storage: &StorageFile, volumes: &VolumeFile) -> BTreeSet<u8> {
-    let shared = volumes.volumes.iter().map(|volume| volume.number);
-    let own = storage.spans.iter().filter_map(|span| span.volume);
-    shared.chain(own).collect()
-}
-
-/// Turns what the files say into what the proxy runs by, and what the operator
-/// should know of it.
+/// Turns what the files say into what the proxy runs by after `before`, and what
+/// the operator should know of it. A certificate for origins whose files are
+/// faulty is as it was before, if it is named as it was.
 ///
 /// # Errors
 ///
 /// What only shows when the parts are put together.
-pub fn build(loaded: &Loaded, generation: u64) -> Result<(Snapshot, Vec<ConfigError>), Findings> {
-    let (parts, found) = parts(loaded);
+pub fn build(
+    loaded: &Loaded,
+    before: Option<&Snapshot>,
+) -> Result<(Snapshot, Vec<ConfigError>), Findings> {
+    let (parts, found) = parts(loaded, before);
     if !found.is_usable() {
         return Err(found);
     }
+    let generation = before.map_or(1, |before| before.generation + 1);
     Ok((Snapshot::new(generation, parts), found.warnings))
 }
 
-fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
+fn parts(loaded: &Loaded, before: Option<&Snapshot>) -> (SnapshotParts, Findings) {
     let records = &loaded.records;
     let (remap, mut found) = Table::build(&loaded.remap, &RemapOptions::from_records(records));
     let place = place_of(
@@ -459,8 +403,8 @@ fn parts(loaded: &Loaded) -> (SnapshotParts, Findings) {
     );
     let (connect_ports, findings) = ConnectPorts::parse(&records.http_connect_ports, &place);
     found.extend(findings);
-    let origin_tls = tls::origin_tls(loaded, &mut found);
-    let ruled = ruled::read(loaded, origin_tls.as_ref(), &mut found);
+    let origin_tls = tls::origin_tls(loaded, before, &mut found);
+    let ruled = ruled::read(loaded, (origin_tls.as_ref(), before), &mut found);
     found.warnings.extend(tls::cipher_warnings(loaded));
     let (sni, errors) = SniRules::read(&loaded.sni, records, &loaded.dir);
     found.errors.extend(errors);
@@ -545,7 +489,7 @@ mod tests {
         let rules = format!("map http://a/ http://b/\nmap http://c/ https://d/ {plugin} {own}\n");
         let (_dir, source) = source(&[("remap.config", &rules)]);
         let loaded = load(&source, &Running::new()).unwrap();
-        let found = build(&loaded, 1).unwrap_err();
+        let found = build(&loaded, None).unwrap_err();
         let said: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].starts_with("remap.config:2:1: "), "{said:?}");

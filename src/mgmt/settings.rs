@@ -207,7 +207,7 @@ impl Settings {
     pub fn reload(&self, now: WallTime) -> Result<Reloaded, Findings> {
         let mut state = self.state.lock();
         let loaded = load::load(&self.source, &state.unwritten());
-        match loaded.and_then(|loaded| self.prepare(&state, loaded)) {
+        match loaded.and_then(|loaded| self.prepare(loaded)) {
             Ok(next) => {
                 state.written.clear();
                 state.in_file.clear();
@@ -230,7 +230,7 @@ impl Settings {
     pub fn verify(&self) -> (Loaded, Findings) {
         let state = self.state.lock();
         let (loaded, mut found) = load::read(&self.source, &state.unwritten());
-        match self.prepare(&state, loaded.clone()) {
+        match self.prepare(loaded.clone()) {
             Ok(next) => found.warnings.extend(next.loaded.warnings),
             Err(more) => found.extend(more),
         }
@@ -383,7 +383,7 @@ impl Settings {
             warnings: found.warnings,
             ..state.loaded.clone()
         };
-        self.prepare(state, loaded)
+        self.prepare(loaded)
     }
 
     /// The files and records that wait for a restart: what differs from the
@@ -413,12 +413,12 @@ impl Settings {
     }
 
     /// Builds all of what a swap needs, and swaps nothing.
-    fn prepare(&self, state: &State, mut loaded: Loaded) -> Result<Next, Findings> {
+    fn prepare(&self, mut loaded: Loaded) -> Result<Next, Findings> {
         let effective = Loaded {
             records: self.in_force(&loaded.records),
             ..loaded.clone()
         };
-        let (snapshot, warnings) = load::build(&effective, state.generation + 1)?;
+        let (snapshot, warnings) = load::build(&effective, Some(&self.snapshot.load()))?;
         loaded.warnings.extend(warnings);
         Ok(Next { loaded, snapshot })
     }

@@ -141,6 +141,21 @@ impl Snapshot {
         Arc::clone(ruled.unwrap_or(self))
     }
 
+    /// What holds for the requests of the rule that stands there, if it
+    /// overrides records.
+    #[must_use]
+    pub fn of_rule(&self, place: &Place) -> Option<&Self> {
+        self.ruled.get(place).map(Arc::as_ref)
+    }
+
+    /// TLS with origins, and that of rules which override it.
+    pub fn origin_tls(&self) -> impl Iterator<Item = &Arc<OriginTls>> {
+        let ruled = self.ruled.values().map(Arc::as_ref);
+        ruled
+            .chain([self])
+            .filter_map(|one| one.origin.tls.as_ref())
+    }
+
     /// The same with TLS with origins as `read` gives it anew for records that
     /// name files of it; none where that is as it was.
     #[must_use]

@@ -3,6 +3,7 @@
 use crate::base::clock::WallTime;
 use crate::cache::{Cache, Readiness};
 use crate::metrics::{Cells, Metric};
+use crate::proxy::Snapshot;
 use crate::proxy::tls::TlsServer;
 
 /// Bytes of the process in memory, as the kernel counts them.
@@ -27,6 +28,13 @@ pub(super) fn set_certificates(cells: &Cells, tls: &TlsServer) {
     cells.set(Metric::SslCertificates, summary.served);
     cells.set(Metric::SslCertificatesFaulty, summary.faulty);
     cells.set(Metric::SslCertificatesExpiry, summary.first_expiry);
+}
+
+/// When the first of the certificates that origins are shown ends.
+pub(super) fn set_origin_certificates(cells: &Cells, snapshot: &Snapshot) {
+    let all = snapshot.origin_tls();
+    let first = all.filter_map(|tls| tls.first_expiry()).min();
+    cells.set(Metric::SslOriginCertificatesExpiry, first.unwrap_or(0));
 }
 
 /// When every stripe was judged: the first reading that finds it so.

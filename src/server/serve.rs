@@ -82,12 +82,13 @@ fn collector(opened: &Opened) -> Arc<Collector> {
     gauges.set(Metric::ReconfigureTime, now);
     let cache = Arc::clone(&opened.cache);
     let clock = Arc::clone(&opened.clock);
-    let tls = opened.tls.clone();
+    let (tls, snapshot) = (opened.tls.clone(), Arc::clone(&opened.snapshot));
     collector.before_scrape(move |cells| {
         cache.publish();
         if let Some(tls) = &tls {
             gauges::set_certificates(cells, tls);
         }
+        gauges::set_origin_certificates(cells, &snapshot.load());
         gauges::set_cache_ready_time(cells, &cache, clock.wall());
         gauges::set_memory(cells);
     });

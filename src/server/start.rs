@@ -92,7 +92,7 @@ fn lines(found: &Findings) -> String {
 pub fn verify(options: &Options) -> Result<Loaded, Findings> {
     let source = options.source();
     let (mut loaded, mut found) = load::read(&source, &options.running());
-    match load::build(&loaded, 1) {
+    match load::build(&loaded, None) {
         Ok((_, warnings)) => found.warnings.extend(warnings),
         Err(more) => found.extend(more),
     }
@@ -280,7 +280,7 @@ pub fn start(options: Options) -> Result<Running, StartError> {
 
 fn load_and_build(options: &Options) -> Result<(Loaded, Snapshot), Findings> {
     let mut loaded = load::load(&options.source(), &options.running())?;
-    let (snapshot, warnings) = load::build(&loaded, 1)?;
+    let (snapshot, warnings) = load::build(&loaded, None)?;
     loaded.warnings.extend(warnings);
     let user = unheeded_user(options, &loaded);
     loaded.warnings.extend(user);

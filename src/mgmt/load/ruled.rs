@@ -1,11 +1,12 @@
 //! The rules that override records, each with what holds for its requests.
 
-use super::Loaded;
+use super::{Loaded, tls};
 use crate::config::Findings;
 use crate::config::place::Place;
 use crate::config::records::{Override, Records};
 use crate::config::remap::Rule;
 use crate::config::sni::SniFile;
+use crate::proxy::Snapshot;
 use crate::proxy::snapshot::Ruled;
 use crate::proxy::tls::OriginTls;
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ type Made = (Arc<Records>, Option<Arc<OriginTls>>);
 /// of it.
 pub(super) fn read(
     loaded: &Loaded,
-    base: Option<&Arc<OriginTls>>,
+    (base, before): (Option<&Arc<OriginTls>>, Option<&Snapshot>),
     found: &mut Findings,
 ) -> Vec<Ruled> {
     let mut made: HashMap<&[Override], Made> = HashMap::new();
@@ -36,7 +37,7 @@ pub(super) fn read(
     let rules = rules.filter(|rule| !rule.overrides.is_empty());
     rules
         .map(|rule| {
-            let make = || make(loaded, base, rule, found);
+            let make = || make(loaded, (base, before), rule, found);
             let (records, origin_tls) = made.entry(&rule.overrides).or_insert_with(make);
             Ruled {
                 rule: rule.place.clone(),
@@ -47,15 +48,24 @@ pub(super) fn read(
         .collect()
 }
 
-fn make(loaded: &Loaded, base: Option<&Arc<OriginTls>>, rule: &Rule, found: &mut Findings) -> Made {
+fn make(
+    loaded: &Loaded,
+    (base, before): (Option<&Arc<OriginTls>>, Option<&Snapshot>),
+    rule: &Rule,
+    found: &mut Findings,
+) -> Made {
     let records = loaded.records.overridden(&rule.overrides);
     let names = left(&loaded.sni, &rule.overrides);
     let is_base = names == loaded.sni && OriginTls::says_the_same(&records, &loaded.records);
-    let tls = match is_base {
+    let origin_tls = match is_base {
         true => base.cloned(),
-        false => own_tls((&records, &loaded.dir, &names), &rule.place, found),
+        false => {
+            let before = before.and_then(|before| before.of_rule(&rule.place));
+            let old = before.and_then(|old| tls::kept(old, (&records, &names)));
+            own_tls((&records, &loaded.dir, &names), (&rule.place, old), found)
+        }
     };
-    (Arc::new(records), tls)
+    (Arc::new(records), origin_tls)
 }
 
 /// What sni.toml has left to say of origins: what a rule says of its origin goes
@@ -76,19 +86,22 @@ fn left(names: &SniFile, overrides: &[Override]) -> SniFile {
     left
 }
 
-/// The files of entries were judged with the records that hold for all.
+/// As a rule has it; as it was before where its files are faulty now.
 fn own_tls(
     (records, dir, names): (&Records, &Path, &SniFile),
-    place: &Place,
+    (place, old): (&Place, Option<Arc<OriginTls>>),
     found: &mut Findings,
 ) -> Option<Arc<OriginTls>> {
-    match OriginTls::read(records, dir, names) {
-        Ok((tls, _)) => Some(Arc::new(tls)),
-        Err(error) => {
-            found.errors.push(place.error("", error.to_string()));
-            None
-        }
+    let faults = match OriginTls::read(records, dir, names) {
+        Ok((tls, faults)) if faults.is_empty() => return Some(Arc::new(tls)),
+        Ok((_, faults)) => faults,
+        Err(error) => vec![place.error("", error.to_string())],
+    };
+    match old.is_some() {
+        true => found.warnings.extend(faults.into_iter().map(tls::used_on)),
+        false => found.errors.extend(faults),
     }
+    old
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::config::sni::{self, SniFile};
 use crate::config::ssl_multicert::{self, MulticertFile};
 use crate::config::{ConfigError, Findings};
 use crate::mgmt::files::Reader;
+use crate::proxy::Snapshot;
 use crate::proxy::tls::{Ciphers, OriginTls, TlsOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -105,8 +106,45 @@ pub(super) fn cipher_warnings(loaded: &Loaded) -> Vec<ConfigError> {
     warnings.collect()
 }
 
-/// TLS with origins; its errors are those of the files that its records name.
-pub(super) fn origin_tls(loaded: &Loaded, found: &mut Findings) -> Option<Arc<OriginTls>> {
+/// TLS with origins; its errors are those of the files that its records name,
+/// which do not concern what can be as it was before.
+pub(super) fn origin_tls(
+    loaded: &Loaded,
+    before: Option<&Snapshot>,
+    found: &mut Findings,
+) -> Option<Arc<OriginTls>> {
+    let (tls, mut more) = read_origin_tls(loaded);
+    let old = before.and_then(|old| kept(old, (&loaded.records, &loaded.sni)));
+    let tls = match (more.errors.is_empty(), old) {
+        (false, Some(old)) => {
+            more.warnings.extend(more.errors.drain(..).map(used_on));
+            Some(old)
+        }
+        _ => tls.map(Arc::new),
+    };
+    found.extend(more);
+    tls
+}
+
+/// TLS with origins that was made by the same records and names.
+pub(super) fn kept(
+    before: &Snapshot,
+    (records, names): (&Records, &SniFile),
+) -> Option<Arc<OriginTls>> {
+    let tls = before.origin.tls.as_ref();
+    let is_same = OriginTls::says_the_same(&before.records, records);
+    tls.filter(|tls| is_same && tls.is_for(names))
+        .map(Arc::clone)
+}
+
+/// A fault of files that have been good.
+pub(super) fn used_on(mut fault: ConfigError) -> ConfigError {
+    fault.what.push_str("; what was read before is used on");
+    fault
+}
+
+fn read_origin_tls(loaded: &Loaded) -> (Option<OriginTls>, Findings) {
+    let mut found = Findings::default();
     let place = |name| place_of(&loaded.running, &loaded.records_file, name);
     match OriginTls::read(&loaded.records, &loaded.dir, &loaded.sni) {
         Ok((tls, errors)) => {
@@ -117,13 +155,12 @@ pub(super) fn origin_tls(loaded: &Loaded, found: &mut Findings) -> Option<Arc<Or
                 warning.help = Some(format!("name a file by {CA_FILE}"));
                 found.warnings.push(warning);
             }
-            Some(Arc::new(tls))
+            (Some(tls), found)
         }
         Err(error) => {
-            found
-                .errors
-                .push(place(OWN_CERTIFICATE).error("", error.to_string()));
-            None
+            let error = place(OWN_CERTIFICATE).error("", error.to_string());
+            found.errors.push(error);
+            (None, found)
         }
     }
 }

@@ -39,7 +39,7 @@ impl Fixture {
             environment,
         };
         let loaded = load::load(&source, running).unwrap();
-        let (snapshot, _) = load::build(&loaded, 1).unwrap();
+        let (snapshot, _) = load::build(&loaded, None).unwrap();
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let now = WallTime::from_secs(1);
         let server = Server {
@@ -293,4 +293,59 @@ fn verify_finds_what_a_reload_would_and_changes_nothing() {
     assert!(fixture.settings.verify().1.is_usable());
     assert_eq!(fixture.settings.status().generation, 1);
     assert_eq!(fixture.settings.status().dir, Path::new(fixture.dir.path()));
+}
+
+/// Writes a certificate with its key.
+fn issue(file: &std::path::Path) {
+    let issued = rcgen::generate_simple_self_signed(vec!["proxy.example".to_owned()]).unwrap();
+    let pem = issued.cert.pem() + &issued.signing_key.serialize_pem();
+    std::fs::write(file, pem).unwrap();
+}
+
+#[test]
+fn a_certificate_for_origins_that_is_faulty_now_refuses_no_reload() {
+    let fixture = Fixture::new("");
+    let own = "CONFIG proxy.config.ssl.client.cert.filename STRING own.pem\n";
+    let records = |cutoff: i64| format!("{own}CONFIG {CUTOFF} INT {cutoff}\n");
+    let rules = "map http://a.example/ https://b.example/ @plugin=conf_remap.so \
+                 @pparam=proxy.config.ssl.client.cert.filename=rule.pem\n";
+    fixture.write("remap.config", rules);
+    fixture.write(
+        "sni.toml",
+        "[[sni]]\nfqdn = \"c\"\nclient_cert = \"name.pem\"\n",
+    );
+    let files = ["own.pem", "rule.pem", "name.pem"];
+    files.iter().for_each(|file| issue(&fixture.path(file)));
+    fixture.write("records.config", &records(1000));
+    fixture.reload().unwrap();
+    let expiry = || {
+        let snapshot = fixture.snapshot.load();
+        let all: Vec<_> = snapshot
+            .origin_tls()
+            .map(|tls| tls.first_expiry())
+            .collect();
+        all
+    };
+    let before = expiry();
+    assert!(
+        before.len() == 2 && before.iter().all(Option::is_some),
+        "{before:?}"
+    );
+    for (number, file) in (2000..).zip(files) {
+        fixture.write(file, "");
+        fixture.write("records.config", &records(number));
+        let report = fixture.reload().unwrap();
+        let warned = report.warnings.iter().map(|warning| &warning.what);
+        let told = warned.filter(|what| what.ends_with("what was read before is used on"));
+        assert!(
+            told.clone().any(|what| what.contains(file)),
+            "{file}: {:?}",
+            report.warnings
+        );
+        assert_eq!(fixture.cutoff(), number);
+        assert_eq!(expiry(), before, "{file}");
+        issue(&fixture.path(file));
+    }
+    fixture.write("records.config", &own.replace("own.pem", "other.pem"));
+    fixture.reload().unwrap_err();
 }

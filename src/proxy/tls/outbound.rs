@@ -185,6 +185,22 @@ impl OriginTls {
         Self::read(records, dir, &self.names)
     }
 
+    /// Whether these were read by that file of names.
+    #[must_use]
+    pub fn is_for(&self, names: &SniFile) -> bool {
+        self.names == *names
+    }
+
+    /// The last second of the certificate of ours that ends first, since 1970.
+    #[must_use]
+    pub fn first_expiry(&self) -> Option<u64> {
+        let named = self.named.iter().map(|(_, terms)| terms);
+        named
+            .chain([&self.others])
+            .filter_map(|terms| terms.expires)
+            .min()
+    }
+
     /// Whether both have the same records of TLS with origins.
     #[must_use]
     pub fn says_the_same(one: &Records, other: &Records) -> bool {

@@ -61,6 +61,8 @@ pub(super) struct Terms {
     /// A number that differs where anything does.
     pub(super) identity: u64,
     pub(super) verifier: Arc<Verifier>,
+    /// The last second of the certificate that is shown, since 1970.
+    pub(super) expires: Option<u64>,
 }
 
 /// As the record has it.
@@ -180,6 +182,7 @@ impl Maker {
             offering: Arc::new(offering),
             identity: identity((policy, alpn), &self.authorities, own),
             verifier,
+            expires: own.map(|own| own.expires),
         })
     }
 
