@@ -11,6 +11,7 @@ mod lineage;
 mod rules;
 mod served;
 mod spare;
+mod standing;
 mod state;
 
 pub(super) use copied::StateCopy;

@@ -1,11 +1,14 @@
 //! The rules in memory: which epoch a key's objects must have.
 
+use super::standing::Standing;
 use parking_lot::RwLock;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rules that are kept for the fills that began before them.
 const RECENT_LIMIT: usize = 65_536;
+/// Rules that may stand, some 100 MB of them.
+const STANDING_LIMIT: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 struct Table {
@@ -16,6 +19,8 @@ struct Table {
     floor: u64,
     /// Rules that were forgotten.
     forgotten: usize,
+    /// Rules that have yet to take away what they hit.
+    standing: Standing,
     clears: Clears,
 }
 
@@ -77,16 +82,16 @@ impl Rules {
         unfinished: &[(u128, u64)],
         clears: Clears,
     ) -> Self {
+        let mut table = Table {
+            clears,
+            ..Table::default()
+        };
+        let rules = unfinished.iter();
+        rules.for_each(|(key, epoch)| table.stand(*key, *epoch));
         Self {
             epoch: AtomicU64::new(epoch),
             retired: AtomicU64::new(retired),
-            table: RwLock::new(Table {
-                by_key: unfinished.iter().copied().collect(),
-                order: unfinished.iter().copied().collect(),
-                floor: 0,
-                forgotten: 0,
-                clears,
-            }),
+            table: RwLock::new(table),
         }
     }
 
@@ -97,7 +102,8 @@ impl Rules {
 
     /// Rules that are remembered.
     pub(crate) fn len(&self) -> usize {
-        self.table.read().by_key.len()
+        let table = self.table.read();
+        table.by_key.len().max(table.standing.len())
     }
 
     /// Makes dead what is under `key` and began before now; returns the
@@ -116,6 +122,18 @@ impl Rules {
             );
         }
         epoch
+    }
+
+    /// Lets a rule stand until what it hit is gone, however many follow it: as
+    /// yet it is not known who holds that.
+    pub(crate) fn stand(&self, key: u128, epoch: u64) {
+        self.table.write().stand(key, epoch);
+    }
+
+    /// Ends the standing of a rule, as of one that an earlier run left: what it
+    /// hit is gone.
+    pub(crate) fn end(&self, key: u128, epoch: u64) {
+        self.table.write().standing.end(key, epoch);
     }
 
     /// Makes dead all that began before now, in one volume or everywhere;
@@ -170,7 +188,20 @@ impl Table {
     fn kills(&self, subject: &Subject) -> bool {
         let rule = self.by_key.get(&subject.key);
         rule.is_some_and(|rule| subject.epoch < *rule)
+            || self.standing.kills(subject)
             || self.clears.kill(subject.volume, subject.epoch)
+    }
+
+    fn stand(&mut self, key: u128, epoch: u64) {
+        if let Some(below) = self.standing.add(key, epoch, STANDING_LIMIT) {
+            tracing::warn!(
+                rules = STANDING_LIMIT,
+                below,
+                "more was purged or removed while directories are being read than \
+                 is remembered one by one: all that was stored before then is dead \
+                 until they have been read"
+            );
+        }
     }
 
     /// Folds the oldest rules into the floor. Whether to tell: at the first of
@@ -218,6 +249,23 @@ mod tests {
         let rules = Rules::new((7, 0), &[(1, 6)], Clears::default());
         assert!(rules.kills_fill(&subject(1, 5)));
         assert!(!rules.kills_fill(&subject(1, 6)));
+    }
+
+    #[test]
+    fn a_rule_that_stands_holds_however_many_follow_it() {
+        let limit = u128::try_from(RECENT_LIMIT).unwrap();
+        let left: Vec<(u128, u64)> = (1..=limit).map(|n| n << 64).zip(1..).collect();
+        let epoch = left[left.len() - 1].1;
+        let rules = Rules::new((epoch, 0), &left, Clears::default());
+        let own = rules.add(7);
+        rules.stand(7, own);
+        (1..=limit).for_each(|key| assert!(rules.add(key << 32) > own));
+        assert!(rules.kills(&subject(7, own - 1)));
+        let dead = |(key, epoch): &(u128, u64)| rules.kills(&subject(*key, epoch - 1));
+        assert!(left.iter().all(dead));
+        rules.end(7, own);
+        rules.end(left[0].0, left[0].1);
+        assert!(!rules.kills(&subject(7, own - 1)) && !dead(&left[0]) && dead(&left[1]));
     }
 
     #[test]

@@ -234,6 +234,10 @@ impl Cache {
         let epoch = self.rules.add(hash);
         self.deferred.remove(hash);
         let in_ram = self.ram.remove(hash).is_some();
+        let known_everywhere = self.is_known(key);
+        if !known_everywhere {
+            self.rules.stand(hash, epoch);
+        }
         let claimants = self.volume.claimants(key);
         let freed = claimants.iter().filter_map(|stripe| stripe.free(hash));
         let found = freed.count() > 0 || in_ram;
@@ -243,7 +247,7 @@ impl Cache {
             epoch,
             found,
             waits,
-            known_everywhere: self.is_known(key),
+            known_everywhere,
             open_everywhere: claimants.iter().all(|stripe| stripe.was_opened()),
         }
     }

@@ -106,7 +106,10 @@ impl Unfinished {
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()))
             {
-                Poll::Ready(waits) => self.step = Step::written(waits),
+                Poll::Ready(waits) => {
+                    cache.rules.end(self.key, self.epoch);
+                    self.step = Step::written(waits);
+                }
                 Poll::Pending => *searches += 1,
             }
         }

@@ -115,6 +115,18 @@ async fn a_purge_of_what_is_not_known_yet_holds_over_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_purge_that_a_kill_left_unfinished_holds_however_many_others_follow() {
+    let (machine, running) = held().await;
+    running.cache.purge(&key(3)).await.unwrap();
+    running.kill();
+    let running = start_held(&machine).await;
+    (0..70_000).for_each(|other| assert!(running.cache.rules.add(other) > 0));
+    machine.disks[0].1.let_go();
+    assert!(running.cache.read(&key(3)).await.is_err());
+    assert!(running.cache.read(&key(5)).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_walk_waits_for_the_pages_that_it_comes_to() {
     let (machine, running) = held().await;
     let cache = &running.cache;
