@@ -164,22 +164,13 @@ impl Cache {
         }
         let epoch = self.rules.epoch();
         let _slot = self.slots.lock(hash);
-        let current = self
-            .ram
-            .peek(hash)
-            .is_some_and(|held| Arc::ptr_eq(&held, old));
-        let Some(home) = &old.home else {
-            let newer = Arc::new(old.with_meta(meta, epoch));
-            let only_ram = current && self.options.spans.is_empty();
-            return if only_ram {
-                self.admit(hash, newer)
-            } else {
-                Err(NotStored::Replaced)
-            };
-        };
-        if !home.stripe.holds(hash, home.entry) || self.rules.kills(&old.subject()) {
+        if self.rules.kills(&old.subject()) {
             return Err(NotStored::Replaced);
         }
+        let there = |home: &&Home| home.stripe.holds(hash, home.entry);
+        let Some(home) = old.home.as_ref().filter(there) else {
+            return self.refresh_in_ram(old, meta, epoch);
+        };
         let newer = old.with_meta(meta, epoch);
         if let Some((target, fragments)) = self.lower_home(old, home) {
             return self.place(Stored { fragments, ..newer }, target, None);
@@ -188,6 +179,28 @@ impl Cache {
             return self.place(newer, Arc::clone(&home.stripe), Some(home));
         }
         self.refresh_elsewhere(newer, old, home)
+    }
+
+    /// Gives the newer head of an object a place whose older one has none, or none
+    /// any more, while RAM holds that: it is the newest there is. What can't be
+    /// placed from there leaves RAM, or it would be validated at each use for good.
+    fn refresh_in_ram(&self, old: &Arc<Stored>, meta: Bytes, epoch: u64) -> Result<(), NotStored> {
+        let hash = old.key.hash();
+        let held = self.ram.peek(hash).filter(|held| held.is_same_copy(old));
+        let held = held.ok_or(NotStored::Replaced)?;
+        let newer = held.with_meta(meta, epoch);
+        let target = match &held.fragments {
+            None => self.owner(&held.key),
+            Some(_) => Err(NotStored::Replaced),
+        };
+        match target {
+            Ok(Some(owner)) => self.place(newer, owner, None),
+            Ok(None) => self.admit(hash, Arc::new(newer)),
+            Err(no) => {
+                self.ram.remove(hash);
+                Err(no)
+            }
+        }
     }
 
     /// Gives the newer head of an object that lies where it belongs no more its

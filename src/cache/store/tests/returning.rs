@@ -3,6 +3,7 @@
 use super::machine::{Machine, Running, all, path};
 use super::*;
 use crate::cache::invalidation::Presence;
+use crate::cache::options::RamOptions;
 use crate::cache::tier::SpanTier;
 
 #[tokio::test]
@@ -67,5 +68,57 @@ async fn what_was_read_from_a_span_that_left_takes_the_place_of_nothing_newer() 
     for (key, _) in &held {
         let mut hit = running.cache.read(key).await.unwrap();
         assert_eq!(all(&mut hit).await, b"new");
+    }
+}
+
+/// A machine whose RAM holds objects of a span that has gone out of use since.
+async fn left_in_ram(body: &[u8]) -> (Machine, Running, Vec<CacheKey>) {
+    let mut machine = Machine::with(&[SpanTier::Capacity; 2]);
+    machine.ram = RamOptions::default();
+    machine.fragment_bytes = 64 << 10;
+    let running = machine.start().await;
+    for n in 0..20 {
+        store(&running.cache, &key(n), body).unwrap();
+    }
+    running.cache.sync().await;
+    running.cache.offline(&path(0)).await.unwrap();
+    let left = |key: &CacheKey| {
+        let held = running.cache.read_ram(key).unwrap().copy.0;
+        !held.home.as_ref().unwrap().stripe.is_online()
+    };
+    let keys: Vec<CacheKey> = (0..20).map(key).filter(left).collect();
+    assert!(!keys.is_empty(), "nothing was on the span that left");
+    (machine, running, keys)
+}
+
+fn refresh(cache: &Cache, key: &CacheKey) -> Result<(), NotStored> {
+    let held = cache.read_ram(key).unwrap().copy;
+    cache.refresh(&held, key, Bytes::from_static(b"newer head"))
+}
+
+#[tokio::test]
+async fn what_ram_alone_has_left_of_a_span_is_refreshed_and_lies_elsewhere_then() {
+    let (machine, running, keys) = left_in_ram(b"body").await;
+    for key in &keys {
+        assert_eq!(refresh(&running.cache, key), Ok(()));
+        let hit = running.cache.read_ram(key).unwrap();
+        assert_eq!(&*hit.meta, b"newer head");
+        assert_eq!(refresh(&running.cache, key), Ok(()), "once more");
+    }
+    running.cache.shutdown().await;
+    running.kill();
+    let again = machine.start().await;
+    for key in &keys {
+        let hit = again.cache.read(key).await.unwrap();
+        assert_eq!((&*hit.meta, hit.suspect), (&b"newer head"[..], false));
+    }
+}
+
+#[tokio::test]
+async fn what_lay_in_fragments_on_a_span_that_left_is_fetched_anew_instead_of_validated() {
+    let (_machine, running, keys) = left_in_ram(&[7; 100_000]).await;
+    for key in &keys {
+        assert!(refresh(&running.cache, key).is_err());
+        assert!(running.cache.read_ram(key).is_none());
     }
 }
