@@ -8,7 +8,7 @@ use crate::cache::CacheKey;
 use crate::cache::format::batch::Row;
 use crate::cache::format::fragment::FragmentKind;
 use crate::cache::format::object::{ObjectContent, PinnedFragment};
-use crate::cache::object::{Home, NotStored, Stored};
+use crate::cache::object::{Home, NotStored, ObjectKind, Stored};
 use crate::cache::stripe::NewFragment;
 use crate::cache::tier::{SpanTier, WriteCause};
 use crate::cache::volume::{LiveStripe, Located};
@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// How often a pinned fragment waits for the write backlog to go down.
 const PATIENCE: u32 = 8;
+/// Bytes in the log of what may be a marker, which is at most 4 KiB: with its
+/// URL, and what else its head says. A larger one is kept as other heads are.
+const MARKER_BYTES_MAX: u32 = 8 << 10;
 
 impl Cache {
     /// Keeps what was read of the batches that the stripe's cursor comes to
@@ -50,12 +53,10 @@ impl Cache {
             return;
         }
         let demotes = stripe.is_fast() && row.entry.is_head() && self.volume.has_both_tiers();
-        let evacuates = stripe.may_evacuate(row.length.into());
-        if !evacuates {
-            self.counters.add(Metric::CacheEvacuationsRefused, 1);
-        }
-        if !demotes && !evacuates {
-            return;
+        let fits = stripe.may_evacuate(row.length.into());
+        let may_be_marker = row.entry.is_head() && row.length <= MARKER_BYTES_MAX;
+        if !demotes && !fits && !may_be_marker {
+            return self.counters.add(Metric::CacheEvacuationsRefused, 1);
         }
         let Some(located) = stripe.fragment_of(row.key, row.entry).await else {
             return;
@@ -63,20 +64,34 @@ impl Cache {
         if !row.entry.is_head() {
             append_again(stripe, row, &located, false).ok();
         } else if let Some(stored) = of_head(stripe, &located) {
-            if demotes {
-                self.demote(&stored).await;
-            }
-            let unpinned = Stored {
-                pinned_until: None,
-                ..stored
-            };
-            match (evacuates, self.volume.is_owner(stripe, &unpinned.key)) {
-                (true, true) => {
-                    self.evacuate_head(stripe, &unpinned).ok();
-                }
-                (true, false) => self.bring_home(&unpinned, stripe).await,
-                (false, _) => {}
-            }
+            self.keep_head(stripe, stored, (demotes, fits)).await;
+        }
+    }
+
+    /// Copies a head that was read to the capacity tier if it `demotes`, and
+    /// appends it again if that `fits` what may be evacuated. A marker always is:
+    /// with it, all alternates of its URL would go.
+    async fn keep_head(
+        &self,
+        stripe: &Arc<LiveStripe>,
+        stored: Stored,
+        (demotes, fits): (bool, bool),
+    ) {
+        if demotes {
+            self.demote(&stored).await;
+        }
+        let is_marker = stored.kind == ObjectKind::Marker;
+        if !fits && !is_marker {
+            return self.counters.add(Metric::CacheEvacuationsRefused, 1);
+        }
+        let unpinned = Stored {
+            pinned_until: None,
+            ..stored
+        };
+        if self.volume.is_owner(stripe, &unpinned.key) {
+            self.evacuate_head(stripe, &unpinned).ok();
+        } else {
+            self.bring_home(&unpinned, stripe).await;
         }
     }
 

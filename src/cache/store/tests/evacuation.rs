@@ -121,6 +121,34 @@ async fn what_was_read_outlives_the_cursor_and_what_was_not_does_not() {
 }
 
 #[tokio::test]
+async fn a_marker_that_was_read_outlives_the_cursor_whatever_else_was() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    for n in 0..2000 {
+        store(&running.cache, &key(n), &text(n, 2500)).unwrap();
+        if n % 200 == 0 {
+            running.cache.sync().await;
+        }
+    }
+    let marker = NewObject {
+        kind: ObjectKind::Marker,
+        meta: Bytes::from(vec![5; 4000]),
+        ..object(&key(2000), running.cache.epoch())
+    };
+    running.cache.writer(marker).unwrap().commit().unwrap();
+    running.cache.sync().await;
+    for n in 0..=2000 {
+        assert!(running.cache.read(&key(n)).await.is_ok(), "{n}");
+    }
+    running.pass(3000, 40).await;
+    assert!(running.registry.get(Metric::CacheEvacuationsRefused) > 100);
+    running.cache.shutdown().await;
+    running.kill();
+    let again = machine.start().await;
+    assert!(again.cache.read(&key(2000)).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_disk_that_is_silent_holds_up_no_other_disk_s_walk() {
     let machine = Machine::with(&[SpanTier::Capacity; 2]);
     let running = machine.start().await;
