@@ -258,3 +258,6 @@ impl Holders {
         self.0.iter().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ impl LiveStripe {
         let sequence = core.stripe.lock().flush();
         self.wait(|| core.directory.written_sequence() >= sequence)
             .await;
-        self.secure().await;
+        self.secure(sequence).await;
     }
 
     /// Stops it cleanly: all is on the medium on return, and it takes no more.

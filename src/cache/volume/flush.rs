@@ -79,13 +79,16 @@ impl LiveStripe {
         }
     }
 
-    /// Waits for the flush that somebody wants, or until one fails.
-    pub(super) async fn secure(self: &Arc<Self>) {
+    /// Waits for the flush that somebody wants by now of the batches up to this
+    /// one, or until one fails. Not for what is wanted meanwhile: there might be
+    /// no end to that.
+    pub(super) async fn secure(self: &Arc<Self>, through: u64) {
+        let wanted = self.flushing.wanted.load(Ordering::Acquire).min(through);
         let failures = || self.flushing.failures.load(Ordering::Acquire);
         let before = failures();
         self.wait(|| {
             self.flush_wanted();
-            !self.flushing.is_wanted() || failures() != before
+            self.flushing.flushed() >= wanted || failures() != before
         })
         .await;
     }

@@ -279,17 +279,19 @@ impl LiveSpan {
     /// Counts what the device has not answered for `limit`, 0 is for ever; how
     /// many writes and flushes that were.
     pub(in crate::cache) fn judge_silence(&self, now: MonoTime, limit: Duration) -> usize {
-        if limit.is_zero() || is_planted(Planted::SilenceUncounted) {
-            return 0;
-        }
-        let silent = self.watch.expire(now, limit);
+        let counts = !limit.is_zero() && !is_planted(Planted::SilenceUncounted);
+        let silent = if counts {
+            self.watch.expire(now, limit)
+        } else {
+            0
+        };
         for _ in 0..silent {
             tracing::warn!(path = %self.options.path.display(), seconds = limit.as_secs(),
                 "a write or a flush has not been answered");
             self.note_error();
         }
         if !self.is_online() {
-            // Nobody waits for a device that may never answer.
+            // Nobody waits for a device that may never answer, or is asked no more.
             self.stripes()
                 .iter()
                 .for_each(|stripe| stripe.moved.notify_waiters());
