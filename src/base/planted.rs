@@ -73,6 +73,8 @@ pub(crate) enum Planted {
     OthersSpared,
     /// A copy gets its place though what it was made from is gone.
     CopyUnchecked,
+    /// A copy gets its place before what it was made from is flushed.
+    CopyBeforeFlush,
     /// A head gets its place before the free rows of other stripes are written.
     HeadUndeferred,
     /// A head waits for what it takes away itself only, not for what an earlier

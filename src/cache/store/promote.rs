@@ -2,8 +2,8 @@
 //!
 //! A copy gets its place in the same hold of the key's slot in which the one
 //! that it was made from is seen to be there still, and only when that one's
-//! batch is written: a copy never outlives, over a crash, what it is a copy
-//! of.
+//! batch is flushed: a copy never outlives, over a crash or a power cut, what
+//! it is a copy of.
 
 use super::Cache;
 use super::keep::append;
@@ -34,6 +34,8 @@ pub(super) enum NotMoved {
     Busy,
     #[error("the copy at hand is gone or damaged")]
     Gone,
+    #[error("a power cut may yet take the copy at hand")]
+    Unsafe,
 }
 
 impl NotMoved {
@@ -41,7 +43,7 @@ impl NotMoved {
         match self {
             Self::Needless => None,
             Self::Budget => Some(Metric::TierRefusedBudget),
-            Self::Busy => Some(Metric::TierRefusedBusy),
+            Self::Busy | Self::Unsafe => Some(Metric::TierRefusedBusy),
             Self::Gone => Some(Metric::TierRefusedGone),
         }
     }
@@ -163,6 +165,7 @@ impl Cache {
         for _ in 0..PATIENCE {
             match self.place_copy(copying) {
                 Err(NotMoved::Busy) => copying.target.flush().await,
+                Err(NotMoved::Unsafe) => copying.source_flushed().await,
                 placed => return placed,
             }
         }
@@ -180,10 +183,14 @@ impl Cache {
         if !self.volume.is_owner(target, &stored.key) {
             return Err(NotMoved::Needless);
         }
-        let there = home.stripe.holds_written(hash, home.entry);
-        let there = there || is_planted(Planted::CopyUnchecked);
+        let unchecked = is_planted(Planted::CopyUnchecked);
+        let there = unchecked || home.stripe.holds_written(hash, home.entry);
         if !there || self.rules.kills(&stored.subject()) {
             return Err(NotMoved::Gone);
+        }
+        let unchecked = unchecked || is_planted(Planted::CopyBeforeFlush);
+        if !unchecked && !home.stripe.holds_flushed(hash, home.entry) {
+            return Err(NotMoved::Unsafe);
         }
         let mut copy = stored.with_meta(stored.meta.clone(), epoch);
         copy.pinned_until = copying.pinned_until();
@@ -211,6 +218,13 @@ impl<'a> Copying<'a> {
             cause,
             fragments: 0,
             bytes: 0,
+        }
+    }
+
+    /// Has what it is a copy of flushed.
+    async fn source_flushed(&self) {
+        if let Some(home) = &self.stored.home {
+            home.stripe.flush_written().await;
         }
     }
 

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(super) struct Flushing {
     flushed: AtomicU64,
+    /// Where in the log those end, at least.
+    position: AtomicU64,
     /// Somebody waits for batches up to this one.
     wanted: AtomicU64,
     is_out: AtomicBool,
@@ -52,17 +54,19 @@ impl LiveStripe {
         let Some(core) = self.core.get().filter(|_| flushing.is_wanted()) else {
             return;
         };
+        // The place last: it may only be ahead, of what the flush takes too.
         let written = core.directory.written_sequence();
+        let position = core.directory.written_position();
         let is_due = self.is_online() && written > flushing.flushed();
         if !is_due || flushing.is_out.swap(true, Ordering::AcqRel) {
             return;
         }
         let stripe = Arc::clone(self);
-        let done = Box::new(move |ended| stripe.flushed(written, ended));
+        let done = Box::new(move |ended| stripe.flushed((written, position), ended));
         self.span.submit(Request::Flush { done }, self.now());
     }
 
-    fn flushed(&self, written: u64, ended: Result<(), DeviceError>) {
+    fn flushed(&self, written: (u64, u64), ended: Result<(), DeviceError>) {
         let flushing = &self.flushing;
         match self.outcome(ended) {
             Outcome::Done => self.note_flushed(written),
@@ -72,11 +76,28 @@ impl LiveStripe {
         self.moved.notify_waiters();
     }
 
-    fn note_flushed(&self, written: u64) {
+    fn note_flushed(&self, (written, position): (u64, u64)) {
+        self.flushing.position.fetch_max(position, Ordering::AcqRel);
         self.flushing.flushed.fetch_max(written, Ordering::AcqRel);
         if let Some(core) = self.core.get() {
             core.stripe.lock().note_flushed(written);
         }
+    }
+
+    /// Whether no power cut takes what lies at `position` any more.
+    pub(super) fn is_flushed(&self, position: u64) -> bool {
+        position < self.flushing.position.load(Ordering::Acquire)
+    }
+
+    /// Has flushed what is written by now; returns when it is, or can't be.
+    pub(in crate::cache) async fn flush_written(self: &Arc<Self>) {
+        let Some(core) = self.core.get() else {
+            return;
+        };
+        let sequence = core.directory.written_sequence();
+        let wanted = &self.flushing.wanted;
+        wanted.fetch_max(sequence, Ordering::AcqRel);
+        self.secure(sequence).await;
     }
 
     /// Waits for the flush that somebody wants by now of the batches up to this

@@ -1,6 +1,7 @@
 //! What a stripe's directory says it holds, without a look at the device.
 
 use super::live::{Core, LiveStripe, Written};
+use crate::cache::directory::Place;
 use crate::cache::format::dir_entry::DirEntry;
 use std::sync::Arc;
 
@@ -38,12 +39,20 @@ impl LiveStripe {
     /// Whether this very entry is there and its fragment is on the device, which
     /// is in use.
     pub(in crate::cache) fn holds_written(&self, key: u128, entry: DirEntry) -> bool {
-        let core = self.core.get().filter(|_| self.is_online());
-        core.is_some_and(|core| {
-            let mut places = core.directory.lookup(key);
-            let place = places.find(|place| place.entry.same_place(entry));
-            place.is_some_and(|place| !core.directory.is_buffered(&place))
-        })
+        self.written_place(key, entry).is_some()
+    }
+
+    /// As [`Self::holds_written`], where no power cut takes it any more.
+    pub(in crate::cache) fn holds_flushed(&self, key: u128, entry: DirEntry) -> bool {
+        let place = self.written_place(key, entry);
+        place.is_some_and(|place| self.is_flushed(place.position))
+    }
+
+    fn written_place(&self, key: u128, entry: DirEntry) -> Option<Place> {
+        let core = self.core.get().filter(|_| self.is_online())?;
+        let mut places = core.directory.lookup(key);
+        let place = places.find(|place| place.entry.same_place(entry))?;
+        (!core.directory.is_buffered(&place)).then_some(place)
     }
 
     /// Notes that what the key has was used without a read of the device. True

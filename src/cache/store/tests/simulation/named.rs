@@ -1,12 +1,14 @@
 //! Faults that were found, each by itself.
 
 use super::super::key;
+use super::content::version_in;
 use super::disk::Health;
 use super::world::World;
 use crate::base::planted::{Planted, with};
 use crate::base::simulated;
 use crate::cache::inspect::SpanState;
 use crate::cache::tier::SpanTier;
+use crate::cache::volume::{LiveStripe, Located};
 use crate::metrics::Metric;
 use std::panic::catch_unwind;
 
@@ -102,12 +104,60 @@ fn cut_power_after_a_change(seed: u64) {
     });
 }
 
+#[test]
+fn no_power_cut_leaves_a_copy_above_an_older_version_of_what_it_was_made_from() {
+    let fails = |bug, seed| {
+        let run = || with(bug, || cut_power_after_a_promotion(seed));
+        catch_unwind(run).is_err()
+    };
+    assert!(!(0..8).any(|seed| fails(None, seed)));
+    let bug = Some(Planted::CopyBeforeFlush);
+    assert!((0..8).any(|seed| fails(bug, seed)), "it is blind");
+}
+
+/// A newer version is written to the capacity tier, and not flushed, when it is
+/// promoted; then the fast tier alone is flushed.
+fn cut_power_after_a_promotion(seed: u64) {
+    simulated::with(seed, || {
+        let mut world = World::new(seed);
+        world.drives.truncate(2);
+        world.ram.cutoff = 1;
+        world.start();
+        world.store(1);
+        world.write_and_flush(SpanTier::Capacity);
+        world.store(1);
+        world.write_and_flush(SpanTier::Fast);
+        for _ in 0..8 {
+            world.read(1);
+            world.move_copies();
+        }
+        assert!(world.may_hold(SpanTier::Fast, 1), "nothing was promoted");
+        world.write_and_flush(SpanTier::Fast);
+        world.cut_power();
+        world.start();
+        let copy = world.version_on(SpanTier::Fast, 1);
+        let source = world.version_on(SpanTier::Capacity, 1);
+        let is_older = copy.zip(source).is_some_and(|(copy, source)| source < copy);
+        assert!(!is_older, "{copy:?} above {source:?}");
+    });
+}
+
 impl World {
     /// Whether a tier may hold a copy under a key.
     fn may_hold(&self, tier: SpanTier, n: u32) -> bool {
         let stripes = self.cache().volume.stripes().into_iter();
         let mut own = stripes.filter(|stripe| stripe.span_tier() == tier);
         own.any(|stripe| stripe.may_hold(key(n).hash()))
+    }
+
+    /// The version of a short body that a tier holds under a key.
+    fn version_on(&mut self, tier: SpanTier, n: u32) -> Option<u32> {
+        let stripes = self.cache().volume.stripes().into_iter();
+        let own = stripes.filter(|stripe| stripe.span_tier() == tier);
+        let own: Vec<_> = own.collect();
+        let accept = |located: Located| Some(version_in(&located.fragment.body));
+        let find = |stripe| self.wait("a look", LiveStripe::find(stripe, key(n).hash(), accept));
+        own.iter().map(find).find_map(Result::ok)
     }
 
     /// All disks do their writes, and those of one tier their flushes.
