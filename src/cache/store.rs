@@ -68,6 +68,8 @@ pub struct Cache {
     /// The RAM cache's bytes where no record says them.
     ram_automatic: u64,
     spans: Mutex<Vec<SpanEntry>>,
+    /// Held while a span is made or taken into use.
+    span_command: Mutex<()>,
     volume: Volume,
     hosting: ArcSwap<Hosting>,
     deferred: DeferredHeads,

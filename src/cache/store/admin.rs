@@ -252,15 +252,21 @@ impl Cache {
     /// # Errors
     /// `Unknown`, `Unchanged`, `Refused`, `State`.
     pub fn online(&self, path: &Path) -> Result<SpanState, SpanCommandError> {
-        self.online_over(path, |options| open_device(options, &self.options))
+        let note = |uuid| self.state.set_presence(uuid, Presence::Returning);
+        let open = |options: &SpanOptions| open_device(options, &self.options);
+        self.online_over(path, open, note)
     }
 
-    /// [`Cache::online`] over the device that `open` gives.
+    /// [`Cache::online`] over the device that `open` gives, which `note` writes
+    /// down.
     pub(super) fn online_over(
         &self,
         path: &Path,
         open: impl FnOnce(&SpanOptions) -> Result<OpenedDevice, SpanError>,
+        note: impl FnOnce(u128) -> Result<(), StateError>,
     ) -> Result<SpanState, SpanCommandError> {
+        // One at a time: each looks at what the others have made.
+        let _command = self.span_command.lock();
         let options = self.not_in_use(path, |path| unchanged(path, "in use"))?;
         self.forget(path, "being opened");
         let opened = open(&options)
@@ -270,10 +276,10 @@ impl Cache {
             self.forget(path, &error.to_string());
             SpanCommandError::Refused(error.to_string())
         })?;
-        let state = |error: StateError| SpanCommandError::State(error.to_string());
-        self.state
-            .set_presence(span.content.uuid, Presence::Returning)
-            .map_err(state)?;
+        note(span.content.uuid).map_err(|error| {
+            self.forget(path, &error.to_string());
+            SpanCommandError::State(error.to_string())
+        })?;
         let shared = Shared {
             options: &self.options,
             live: **self.live.load(),
@@ -311,6 +317,7 @@ impl Cache {
     /// # Errors
     /// `Unknown`, `InUse`, and `Refused` with what is there.
     pub fn init(&self, path: &Path, force: bool) -> Result<(), SpanCommandError> {
+        let _command = self.span_command.lock();
         let options = self.not_in_use(path, |path| SpanCommandError::InUse { path })?;
         self.forget(path, "being made anew");
         match make_empty(&options, &self.options, force) {

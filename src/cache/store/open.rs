@@ -153,6 +153,7 @@ pub(super) fn open_over(
         mover: Mover::start(me.clone()),
         warmer: Warmer::over(warm_dir(&options)),
         spans: Mutex::new(entries),
+        span_command: Mutex::default(),
         counters,
         volume,
         hosting: ArcSwap::new(hosting),

@@ -2,9 +2,11 @@
 
 use super::machine::{Machine, Running, all, path};
 use super::*;
-use crate::cache::invalidation::Presence;
+use crate::cache::inspect::SpanState;
+use crate::cache::invalidation::{Presence, StateError};
 use crate::cache::options::RamOptions;
 use crate::cache::tier::SpanTier;
+use crate::device::{DeviceKind, OpenedDevice};
 
 #[tokio::test]
 async fn a_span_that_was_killed_while_it_returned_is_in_doubt_at_the_next_start() {
@@ -121,4 +123,27 @@ async fn what_lay_in_fragments_on_a_span_that_left_is_fetched_anew_instead_of_va
         assert!(refresh(&running.cache, key).is_err());
         assert!(running.cache.read_ram(key).is_none());
     }
+}
+
+#[tokio::test]
+async fn a_span_whose_return_can_t_be_written_down_says_so_and_may_be_tried_again() {
+    let machine = Machine::with(&[SpanTier::Capacity; 2]);
+    let running = machine.start().await;
+    let cache = &running.cache;
+    cache.offline(&path(0)).await.unwrap();
+    let open = || OpenedDevice {
+        device: Arc::new(machine.disks[0].1.device()),
+        kind: DeviceKind::Block,
+        path: path(0),
+        rotational: None,
+    };
+    let full = |_| Err(StateError::Copy(std::io::ErrorKind::StorageFull.into()));
+    let refused = cache.online_over(&path(0), |_| Ok(open()), full);
+    let Err(SpanCommandError::State(why)) = refused else {
+        panic!("{refused:?}");
+    };
+    let state = cache.status().spans.remove(0).state;
+    assert_eq!(state, SpanState::Refused(why));
+    let note = |uuid| cache.state.set_presence(uuid, Presence::Returning);
+    assert!(cache.online_over(&path(0), |_| Ok(open()), note).is_ok());
 }

@@ -3,6 +3,7 @@
 use super::disk::Health;
 use super::world::{Drive, KEYS, World};
 use crate::cache::format::{to_u64, to_usize};
+use crate::cache::invalidation::Presence;
 use crate::metrics::Metric;
 
 /// A kind of fault.
@@ -127,7 +128,11 @@ impl World {
         let opened = self.opened(n);
         let disk = &self.drives[n].disk;
         disk.set_at_once(true);
-        let back = cache.online_over(&self.path_of(n), |_| Ok(opened));
+        let back = cache.online_over(
+            &self.path_of(n),
+            |_| Ok(opened),
+            |uuid| cache.state.set_presence(uuid, Presence::Returning),
+        );
         disk.set_at_once(false);
         self.tally.returns += u64::from(back.is_ok());
         back.is_ok()
