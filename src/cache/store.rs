@@ -129,9 +129,9 @@ impl Cache {
             return Ok(hit);
         }
         self.counters.add(Metric::CacheRamCacheMisses, 1);
-        self.counters.add(Metric::CacheReadActive, 1);
+        let active = self.counters.hold(Metric::CacheReadActive);
         let found = self.read_devices(key).await;
-        self.counters.sub(Metric::CacheReadActive, 1);
+        drop(active);
         match &found {
             Ok(hit) => {
                 self.counters.read(hit);

@@ -2,7 +2,7 @@
 
 use crate::cache::object::{Hit, NotStored, ObjectKind};
 use crate::cache::tier::Tier;
-use crate::metrics::{Cells, Metric, Registry, VolumeCells, VolumeMetric};
+use crate::metrics::{Cells, Held, Metric, Registry, VolumeCells, VolumeMetric};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,6 +74,12 @@ impl Counters {
         self.mine().sub(metric, n);
     }
 
+    /// Adds one to a gauge until what is returned goes, also when whoever waits
+    /// under it gives up.
+    pub(in crate::cache) fn hold(&self, gauge: Metric) -> Held {
+        Held::new(self.mine(), gauge)
+    }
+
     /// Sets a gauge that only [`Counters::set`] touches.
     pub(in crate::cache) fn set(&self, metric: Metric, value: u64) {
         self.gauges.set(metric, value);
@@ -141,7 +147,7 @@ impl Counters {
         self.add(metric, 1);
     }
 
-    fn mine(&self) -> &Cells {
+    fn mine(&self) -> &Arc<Cells> {
         &self.sets[MINE.with(|mine| *mine)]
     }
 }

@@ -7,6 +7,7 @@ use crate::cache::invalidation::{Presence, StateError};
 use crate::cache::options::RamOptions;
 use crate::cache::tier::SpanTier;
 use crate::device::{DeviceKind, OpenedDevice};
+use std::task::{Context, Waker};
 
 #[tokio::test]
 async fn a_span_that_was_killed_while_it_returned_is_in_doubt_at_the_next_start() {
@@ -146,4 +147,21 @@ async fn a_span_whose_return_can_t_be_written_down_says_so_and_may_be_tried_agai
     assert_eq!(state, SpanState::Refused(why));
     let note = |uuid| cache.state.set_presence(uuid, Presence::Returning);
     assert!(cache.online_over(&path(0), |_| Ok(open()), note).is_ok());
+}
+
+#[tokio::test]
+async fn a_read_that_is_given_up_is_counted_as_active_no_more() {
+    let machine = Machine::with(&[SpanTier::Capacity]);
+    let running = machine.start().await;
+    store(&running.cache, &key(1), &[1; 6000]).unwrap();
+    running.cache.sync().await;
+    machine.disks[0].1.hang(true);
+    let active = || running.registry.get(Metric::CacheReadActive);
+    let key = key(1);
+    let mut reading = Box::pin(running.cache.read(&key));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(reading.as_mut().poll(&mut context).is_pending());
+    assert_eq!(active(), 1);
+    drop(reading);
+    assert_eq!(active(), 0);
 }
