@@ -5,8 +5,10 @@ use super::redo::{BlockStamp, SentBlock};
 use super::{State, Stripe};
 use crate::base::clock::MonoTime;
 use crate::base::planted::{Planted, is_planted};
+use crate::base::size::round_up;
 use crate::cache::directory::{Directory, Home};
 use crate::cache::format::batch::{Row, RowKind};
+use crate::cache::format::dir_entry::BLOCK_BYTES;
 use crate::cache::format::ring::RedoRow;
 use crate::cache::format::to_u64;
 
@@ -209,6 +211,10 @@ impl Stripe {
         };
         let rows: Vec<RedoRow> = batch.rows.iter().map(redo_row).map(freed).collect();
         let puts = batch.rows.iter().filter(|row| row.kind == RowKind::Put);
+        let lost_bytes = puts
+            .clone()
+            .map(|row| round_up(row.length.into(), BLOCK_BYTES))
+            .sum();
         let puts = puts.filter(|_| !is_planted(Planted::KeptAfterFailedFlush));
         let lost = puts.map(|row| free_row(&self.directory, row)).sum();
         self.redo.take(rows.into_iter(), batch.next);
@@ -220,7 +226,11 @@ impl Stripe {
         self.lost_through = batch.sequence;
         let told = batch.sequence - u64::from(!is_planted(Planted::LossCountsAsWritten));
         self.directory.set_written(batch.next.position, told);
-        Completion { written: 0, lost }
+        Completion {
+            written: 0,
+            lost,
+            lost_bytes,
+        }
     }
 
     fn poll_ring(&mut self) -> Option<Plan> {
@@ -316,7 +326,7 @@ impl Completion {
     pub(super) fn written(bytes: u64) -> Self {
         Self {
             written: bytes,
-            lost: 0,
+            ..Self::default()
         }
     }
 }

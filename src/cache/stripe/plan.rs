@@ -68,6 +68,8 @@ pub struct Completion {
     pub written: u64,
     /// Entries freed because their batch could not be written, twice.
     pub lost: u64,
+    /// Bytes of the fragments that it was to hold.
+    pub lost_bytes: u64,
 }
 
 /// A fragment's place, and the batch that will hold it.

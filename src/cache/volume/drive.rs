@@ -153,6 +153,7 @@ impl LiveStripe {
                 "a batch could not be written, twice: what it held is lost");
             self.counters.add(Metric::CacheWriteLost, completion.lost);
         }
+        self.note_lost(completion.lost_bytes);
         match cause {
             Cause::Batch => {
                 self.counters

@@ -31,6 +31,11 @@ impl Wear {
         self.appended.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Notes fragments that were appended and could not be written.
+    fn lose(&self, bytes: u64) {
+        self.appended.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Whether `bytes` more may be evacuated.
     fn may_evacuate(&self, bytes: u64) -> bool {
         let evacuated = self.evacuated.load(Ordering::Relaxed) + bytes;
@@ -98,6 +103,11 @@ impl LiveStripe {
         }
     }
 
+    /// Notes fragments that could not be written.
+    pub(super) fn note_lost(&self, bytes: u64) {
+        self.wear.lose(bytes);
+    }
+
     /// Counts what a plan has written.
     pub(super) fn note_written(&self, cause: Cause, bytes: u64) {
         self.span.note_written(bytes);
@@ -128,6 +138,15 @@ mod tests {
         assert_eq!(wear.write(700), 0, "hidden by what waits");
         assert_eq!(wear.write(4000), 700);
         assert_eq!(wear.write(512), 512);
+    }
+
+    #[test]
+    fn fragments_that_could_not_be_written_hide_nothing_of_what_is_beside_others() {
+        let wear = Wear::default();
+        wear.append(4000);
+        wear.lose(4000);
+        wear.append(1000);
+        assert_eq!(wear.write(1500), 500);
     }
 
     #[test]

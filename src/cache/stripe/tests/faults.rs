@@ -35,6 +35,22 @@ fn a_batch_that_fails_twice_is_lost_and_passed_and_what_follows_is_kept() {
 }
 
 #[test]
+fn a_batch_that_is_lost_tells_how_many_bytes_of_fragments_go_with_it() {
+    let mut rig = Rig::new();
+    rig.put(key(1), &body(1, 900));
+    rig.stripe.free(rig.now, key(1), &[]).unwrap();
+    rig.put(key(2), &body(2, 100));
+    rig.stripe.flush();
+    let mut fail = || {
+        let plan = rig.stripe.poll(rig.now).unwrap();
+        rig.stripe.complete(rig.now, plan.id, Outcome::Failed)
+    };
+    assert_eq!(fail(), Completion::default());
+    let lost = fail();
+    assert_eq!((lost.lost, lost.lost_bytes), (1, 1024 + 512));
+}
+
+#[test]
 fn the_rows_of_a_failed_batch_count_as_written_when_the_ring_tells_of_them() {
     let mut rig = Rig::new();
     let old = rig.put(key(1), b"one");
