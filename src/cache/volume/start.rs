@@ -11,6 +11,7 @@ use crate::cache::stripe::{
 };
 use crate::device::{DeviceError, read_blocking};
 use parking_lot::Mutex;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,10 +56,23 @@ impl LiveStripe {
         if is_simulated() {
             return self.recover(&seed);
         }
-        let stripe = Arc::clone(self);
         let thread = std::thread::Builder::new().name("strata-start".into());
-        if let Err(error) = thread.spawn(move || stripe.recover(&seed)) {
-            self.give_up(&format!("no thread to read it: {error}"));
+        self.recover_behind(seed, |read| thread.spawn(read).map(drop));
+    }
+
+    /// Reads it back behind the caller's back, as `spawn` does, or on the spot
+    /// where that can't: a machine that is short of threads is no fault of the
+    /// span's, which would stay out of use over restarts.
+    pub(super) fn recover_behind(
+        self: &Arc<Self>,
+        seed: StripeSeed,
+        spawn: impl FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<()>,
+    ) {
+        let stripe = Arc::clone(self);
+        if let Err(error) = spawn(Box::new(move || stripe.recover(&seed))) {
+            tracing::warn!(path = %self.path().display(), %error,
+                "no thread can be started to read a stripe: the start waits for it");
+            self.recover(&seed);
         }
     }
 

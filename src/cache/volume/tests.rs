@@ -12,6 +12,7 @@ use crate::device::{DeviceKind, MemDisk, OpenedDevice};
 use crate::metrics::Registry;
 use bytes::Bytes;
 use std::collections::BTreeSet;
+use std::io;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -114,4 +115,17 @@ fn who_waits_for_a_span_that_is_out_of_use_is_woken_where_silence_has_no_limit_t
     let now = ManualClock::default().mono();
     assert_eq!(bench.live.judge_silence(now, Duration::ZERO), 0);
     assert!(waiting.as_mut().poll(&mut context).is_ready());
+}
+
+#[test]
+fn a_stripe_is_read_at_once_where_no_thread_can_be_had_for_it() {
+    let disk = MemDisk::blank(40 << 20);
+    let bench = Bench::over(&disk);
+    bench.stripe.begin(bench.seed, true);
+    bench.append(1);
+    assert!(ends_at_once(bench.stripe.close()));
+    let again = Bench::over(&disk);
+    let none = |_| Err(io::ErrorKind::WouldBlock.into());
+    again.stripe.recover_behind(again.seed, none);
+    assert!(again.live.is_online() && again.stripe.is_loaded());
 }
