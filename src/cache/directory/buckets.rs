@@ -1,6 +1,6 @@
 //! The memory of a directory.
 
-use crate::base::huge::prefer_huge_pages;
+use crate::base::huge::{prefer_free_huge_pages, prefer_huge_pages};
 use std::sync::atomic::AtomicU64;
 use zerocopy::FromZeros;
 
@@ -13,7 +13,7 @@ const LINE: usize = 64;
 pub(super) type Bucket = [AtomicU64; BUCKET_SLOTS];
 
 /// Buckets of free slots. The system gives the memory when it is touched, in
-/// huge pages where it has them, so that a start does not wait for a gigabyte of
+/// huge pages where such are free, so that a start does not wait for a gigabyte of
 /// zeros: that is why the line's bounds are looked for here, not asked of the
 /// allocator.
 #[derive(Debug)]
@@ -30,13 +30,18 @@ impl Buckets {
         let length = (count + 1) * BUCKET_SLOTS;
         let zeroed = <[AtomicU64]>::new_box_zeroed_with_elems(length);
         let slots = zeroed.unwrap_or_else(|_| (0..length).map(|_| AtomicU64::new(0)).collect());
-        prefer_huge_pages(&slots);
+        prefer_free_huge_pages(&slots);
         let first = slots.as_ptr().align_offset(LINE).min(BUCKET_SLOTS);
         Self {
             slots,
             first,
             count,
         }
+    }
+
+    /// Has the system gather the memory, which has been touched, into huge pages.
+    pub(super) fn gather(&self) {
+        prefer_huge_pages(&self.slots);
     }
 
     /// All of them, in order.

@@ -42,6 +42,12 @@ impl Directory {
         self.open[to_usize(u64::from(page))].store(true, Ordering::Release);
     }
 
+    /// Has the system gather the memory into huge pages behind: all pages are
+    /// filled.
+    pub(crate) fn gather(&self) {
+        self.buckets.gather();
+    }
+
     /// Fills an empty page from a directory copy: what was valid at the copy's
     /// cursor and has not been passed since.
     pub(crate) fn load_page(&self, page: u32, copy: &VerifiedPage<'_>) {

@@ -150,6 +150,7 @@ impl LiveStripe {
                 self.moved.notify_waiters();
             },
         );
+        core.directory.gather();
         let count = core.stripe.lock().page_count();
         tracing::info!(
             path = %self.path().display(),
