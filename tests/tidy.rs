@@ -48,6 +48,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/device/ioctl.rs",
     "src/device/uring.rs",
     "tests/allocations.rs",
+    "tests/ram_memory.rs",
 ];
 
 /// Text that does not belong in the tree, and what to write instead.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 /// Bytes that a ghost is accounted with: its place in the queue and the map.
-pub(super) const GHOST_BYTES: u64 = 64;
+pub(super) const GHOST_BYTES: u64 = 112;
 
 /// The keys last evicted from the small queue, oldest first out.
 #[derive(Debug, Default)]
