@@ -26,6 +26,12 @@ impl Directory {
         dirty.fetch_and(!bit, Ordering::Relaxed) & bit != 0
     }
 
+    /// Notes that copy 0 or 1 may lack the page after all.
+    pub(crate) fn mark_page_missing(&self, page: u32, copy: u8) {
+        let dirty = &self.dirty[to_usize(u64::from(page))];
+        dirty.fetch_or(1 << (copy & 1), Ordering::Relaxed);
+    }
+
     /// Notes that a copy lacks the page after all.
     pub(crate) fn mark_page_dirty(&self, page: u32) {
         self.mark_dirty(page);

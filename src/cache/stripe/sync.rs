@@ -377,11 +377,21 @@ impl Stripe {
     /// Before a header was touched a sync can just be given up. After that it
     /// is not known which copy a start would take, so none may be written.
     fn sync_failed(&mut self, run: &SyncRun) -> Completion {
-        if matches!(run.step, Step::Header(_) | Step::FlushHeader(_)) {
-            self.state = State::Failed;
+        match run.step {
+            Step::Header(_) | Step::FlushHeader(_) => self.state = State::Failed,
+            Step::FlushCopy => self.copy_again(run),
+            Step::Pages(_) | Step::Table | Step::Log(_) => {}
         }
         self.sync = None;
         Completion::default()
+    }
+
+    /// Takes the pages that a sync wrote for changed: after a flush that failed
+    /// they may never come to the medium, whatever a later one says.
+    fn copy_again(&self, run: &SyncRun) {
+        let marks = (0..).zip(&self.marks[usize::from(run.copy & 1)]);
+        let written = marks.filter(|(_, mark)| mark.sync_sequence == run.sequence);
+        written.for_each(|(page, _)| self.directory.mark_page_missing(page, run.copy));
     }
 
     fn take_header(&mut self, run: &SyncRun) {

@@ -1,6 +1,7 @@
 //! Failed writes, damage, absence: what each costs.
 
 use super::*;
+use crate::base::planted::{Planted, with};
 use crate::cache::directory::Removed;
 
 #[test]
@@ -48,6 +49,62 @@ fn a_batch_that_is_lost_tells_how_many_bytes_of_fragments_go_with_it() {
     assert_eq!(fail(), Completion::default());
     let lost = fail();
     assert_eq!((lost.lost, lost.lost_bytes), (1, 1024 + 512));
+}
+
+/// A start behind a sync whose copy tells of 6 MiB of log that are lost, with the
+/// ring: what it says, and whether it goes on behind them.
+fn start_without_what_the_copy_tells_of() -> (RecoveryReport, bool) {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    rig.flush();
+    rig.stripe.sync();
+    let begun = rig.stripe.poll(rig.now).unwrap();
+    for n in 100..160 {
+        rig.put(key(n), &body(n, 100_000));
+        rig.work();
+    }
+    let last = rig.directory.cursor();
+    let outcome = rig.disk.run(&begun);
+    rig.stripe.complete(rig.now, begun.id, outcome);
+    rig.work();
+    let geometry = *rig.stripe.geometry();
+    let lost = [
+        (geometry.ring_offset(), geometry.ring_bytes()),
+        (geometry.log_offset() + 8192, geometry.log_bytes() - 8192),
+    ];
+    for (from, length) in lost.map(|(from, length)| (to_usize(from), to_usize(length))) {
+        rig.disk.bytes[from..from + length].fill(0);
+    }
+    let report = rig.kill();
+    let goes_on = rig.put(key(3), b"new").place.position >= last;
+    (report, goes_on)
+}
+
+#[test]
+fn a_start_doubts_and_goes_on_behind_what_only_the_copy_tells_of() {
+    let (report, goes_on) = start_without_what_the_copy_tells_of();
+    assert!(report.suspect && goes_on);
+    let bug = Some(Planted::ReachForgotten);
+    let (_, goes_on) = with(bug, start_without_what_the_copy_tells_of);
+    assert!(!goes_on, "the bug is found by nobody else");
+}
+
+#[test]
+fn pages_of_a_sync_whose_flush_failed_are_copied_again() {
+    let mut rig = Rig::new();
+    rig.put(key(1), b"one");
+    rig.flush();
+    rig.stripe.sync();
+    let flushed = rig.disk.bytes.clone();
+    rig.disk.failing = Some((Cause::Flush, 1));
+    rig.work();
+    // What the failed flush was for is lost, and no later one says so.
+    rig.disk.bytes = flushed;
+    rig.stripe.sync();
+    rig.work();
+    rig.kill();
+    assert_eq!(rig.stripe.page_count().bad, 0);
+    assert_eq!(rig.get(key(1)).unwrap(), "one");
 }
 
 #[test]

@@ -22,7 +22,6 @@ const FOUND_BY: &[(Planted, u64)] = &[
     (Planted::DroppedUntold, 3),
     (Planted::OpeningUnmissed, 10_844),
     (Planted::HeaderUnheard, 3774),
-    (Planted::ReachForgotten, 666),
     (Planted::StraysUnseen, 12_724),
     (Planted::TwinsRestored, 67),
     (Planted::SyncPointTooLate, 0),
