@@ -121,7 +121,10 @@ impl Recovery {
             let cycle_start = (self.log.position / log_bytes + 1) * log_bytes;
             let in_flight = own == position && [self.log.position, cycle_start].contains(&own);
             let least = self.log.sequence + u64::from(in_flight);
-            (own == position || strays) && batch.sequence >= least && batch.run >= self.log_run
+            // Before the end, in its own place, it was in flight at a kill: the
+            // next start went on behind it, and numbered another one like it.
+            let is_ahead = own == position && own >= self.log.position;
+            (is_ahead || strays) && batch.sequence >= least && batch.run >= self.log_run
         })
     }
 }
