@@ -119,7 +119,7 @@ impl Stripe {
         }
         let log_bytes = self.geometry.log_bytes();
         // Before its first step, the walk stands where the log began.
-        let walked = self.header.evacuation.max(log_bytes);
+        let walked = self.evacuation.max(log_bytes);
         let walked = walked.saturating_add(log_bytes);
         self.directory.cursor() + length + least_ahead(log_bytes) / 4 * 3 > walked
     }

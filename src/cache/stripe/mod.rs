@@ -98,6 +98,8 @@ pub struct Stripe {
     pages: PageCount,
     sync: Option<SyncRun>,
     /// What the newest header says.
+    /// Where the walk ahead of the cursor has come to.
+    evacuation: u64,
     header: StripeContent,
     /// What is yet to be written before the first batch, last one first.
     opening: Vec<drive::Opening>,
@@ -197,6 +199,7 @@ impl Stripe {
             load: None,
             pages: PageCount::default(),
             sync: None,
+            evacuation: parts.header.evacuation,
             header: parts.header,
             opening: drive::Opening::ALL.to_vec(),
             marks: [marks.clone(), marks],
@@ -268,12 +271,13 @@ impl Stripe {
     /// Where the walk ahead of the cursor had come to when that was noted last.
     #[must_use]
     pub const fn evacuation(&self) -> u64 {
-        self.header.evacuation
+        self.evacuation
     }
 
-    /// Notes where that walk has come to; the next header will say so.
+    /// Notes where that walk has come to; the header of the next sync that
+    /// begins will say so.
     pub const fn note_evacuation(&mut self, position: u64) {
-        self.header.evacuation = position;
+        self.evacuation = position;
     }
 
     /// Notes the invalidation epoch that later batches carry.

@@ -66,6 +66,9 @@ pub(super) struct SyncRun {
     /// Where a start reads the log and the ring from, if the copy is good.
     pub(super) log: ChainPoint,
     pub(super) ring: ChainPoint,
+    /// Where the walk ahead of the cursor was when it began. What that has kept
+    /// since may be lost with a kill: the next start goes over it again.
+    evacuation: u64,
     /// When the last chunk was handed out.
     sent: MonoTime,
     /// The next one is not handed out before.
@@ -244,6 +247,7 @@ impl Stripe {
             copy: self.header.good.map_or(0, |good| 1 - good.copy.min(1)),
             log: self.redo.covered,
             ring: self.redo.next,
+            evacuation: self.evacuation,
             sent: now,
             rests_until: now,
             unrested: (0, Duration::ZERO),
@@ -410,6 +414,7 @@ impl Stripe {
             is_opened: false,
             log,
             ring,
+            evacuation: run.evacuation,
             ..self.header
         };
     }
