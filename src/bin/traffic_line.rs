@@ -139,6 +139,10 @@ fn note(result: &Value) {
             word(name)
         ));
     }
+    // Of a bad one the version before is served on: nobody would see it.
+    for fault in result["certificates"].as_array().into_iter().flatten() {
+        tell(format_args!("traffic_line: warning: {}", word(fault)));
+    }
     for note in result["notes"].as_array().into_iter().flatten() {
         let name = word(&result["name"]);
         tell(format_args!("traffic_line: {name}: {}", word(note)));

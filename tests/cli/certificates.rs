@@ -82,6 +82,9 @@ fn a_bad_certificate_keeps_its_last_good_version_and_blocks_no_other() {
         "the one read before is served on",
     ] {
         assert!(answer.contains(named), "{named}: {answer}");
+        let line = site.config.line(&["-x"]);
+        assert_eq!(line.code(), 0);
+        assert!(line.err().contains(named), "{named}: {}", line.err());
     }
     assert_eq!(site.given(&server, "a.example"), a.certificate);
     assert_eq!(site.given(&server, "b.example"), b.certificate);

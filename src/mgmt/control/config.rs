@@ -13,6 +13,9 @@ use crate::mgmt::verify::Checked;
 use serde_json::{Value, json};
 use tracing::field::{DisplayValue, display};
 
+/// Names the file of certificates.
+const MULTICERT: &str = "proxy.config.ssl.server.multicert.filename";
+
 /// `config.reload`: counted, logged, and answered in full either way.
 ///
 /// # Errors
@@ -28,7 +31,7 @@ pub(super) fn reload(control: &Control) -> Result<Value, Fault> {
             gauges.set(Metric::ReconfigureTime, now);
             control.publish_generation();
             log_reload(&report);
-            Ok(reload_answer(&report))
+            Ok(reload_answer(control, &report))
         }
         Err(found) => {
             gauges.add(Metric::StrataReloadFailures, 1);
@@ -57,8 +60,15 @@ fn listed(names: &[String]) -> Option<DisplayValue<String>> {
     (!names.is_empty()).then(|| display(names.join(",")))
 }
 
-fn reload_answer(report: &Reloaded) -> Value {
+fn reload_answer(control: &Control, report: &Reloaded) -> Value {
+    let file = control.settings.get(MULTICERT);
+    let is_of_certificates = |warning: &&ConfigError| {
+        let file = file.as_ref().map(|shown| shown.value.as_str());
+        file.is_some_and(|file| warning.file.ends_with(file))
+    };
+    let certificates = report.warnings.iter().filter(is_of_certificates);
     json!({
+        "certificates": certificates.map(ToString::to_string).collect::<Vec<_>>(),
         "generation": report.generation,
         "now": report.now,
         "at_restart": report.at_restart,
