@@ -552,6 +552,8 @@ metrics! {
     TunnelsTlsCurrent = "proxy.process.tunnel.current_client_connections_tls_tunnel", Gauge;
     /// Connections that were passed on with their TLS.
     TunnelsTls = "proxy.process.tunnel.total_client_connections_tls_tunnel", Counter;
+    /// Responses cut since the client took nothing of them for `transaction_no_activity_timeout_in`, as where it leaves its HTTP/2 window shut.
+    ClientStalled = "strata.client.stalled", Counter;
     /// Number of the configuration in force; each reload or set adds one.
     StrataGeneration = "strata.config.generation", Gauge;
     /// Reloads refused because of an error, which changed nothing.

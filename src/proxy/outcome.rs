@@ -196,6 +196,8 @@ pub struct Ended {
     pub content_type: Option<bytes::Bytes>,
     /// How the transfer ended.
     pub finish: Finish,
+    /// Whether it was cut since the client took nothing for too long.
+    pub has_stalled: bool,
     /// The answer that the caller is to send, where nothing was sent yet.
     pub unsent: Option<Answer>,
     /// What went wrong, in words for the client and the error log.
@@ -214,6 +216,7 @@ impl Ended {
             route: Route::None,
             content_type: None,
             finish: Finish::Whole,
+            has_stalled: false,
             unsent: None,
             detail: None,
         }

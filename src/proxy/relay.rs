@@ -180,6 +180,7 @@ impl Account {
     pub(super) fn client_gone<W: ClientWrite>(mut self, reply: &W, error: &ReplyError) -> Ended {
         self.ended.outcome = Outcome::ClientAbort;
         self.ended.finish = Finish::Cut;
+        self.ended.has_stalled = matches!(error, ReplyError::Stalled(_));
         self.ended.detail = Some(error.to_string().into());
         self.measure(reply);
         self.ended

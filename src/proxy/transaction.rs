@@ -170,6 +170,7 @@ impl Asked {
         let took = context.shared.clock.mono().since(self.mono);
         context.cells.together(|cells| {
             ended.outcome.count(cells, self.is_conditional);
+            cells.add(Metric::ClientStalled, u64::from(ended.has_stalled));
             count_ended(cells, ended.status, took);
             cells.add(Metric::ClientResponseHeadBytes, ended.head_bytes);
             cells.add(Metric::ClientResponseBodyBytes, ended.body_bytes);

@@ -252,6 +252,7 @@ fn a_window_that_stays_shut_costs_its_stream_alone() {
         proxy.counter(Metric::CurrentClientTransactions) == 0
     });
     assert_eq!(proxy.counter(Metric::OutcomeClientAbort), 10);
+    assert_eq!(proxy.counter(Metric::ClientStalled), 10);
     client
         .frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0xff, 0xff])
         .head(99, true, GET);
